@@ -41,14 +41,7 @@ from vskill_platform.stages.publish import (
 from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.people.namespaces import require_as_open
 from vskill_platform.store.people.source_credentials import sources_for
-from vskill_platform.store.recall.blocklist import (
-    BlockedContent,
-    assert_blocklist,
-    decided_block_writes,
-    find_hits,
-    require_unblocked,
-    targets_for,
-)
+from vskill_platform.store.recall import blocklist
 from vskill_platform.store.skills.skills import ContentMarks, marks_of, place_of
 from vskill_platform.store.stored_content import keep_content, note_damage_in_passing
 from vskill_platform.store.verdicts.capability_signals import capability_signals, find_gains
@@ -98,7 +91,10 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     else ends the run here. The blocklist comes before the scan: what it hits is BLOCKED even where the scanner
     breaks over it."""
     content = await _fetch(claim)
-    unblocked, policy = await require_unblocked(targets_for(claim.record)), await read_policy()
+    unblocked, policy = (
+        await blocklist.require_unblocked(blocklist.targets_for(claim.record)),
+        await read_policy(),
+    )
     said = await read_verdicts(
         content.files,
         content.digest,
@@ -208,8 +204,8 @@ async def _end(
     """
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
-        blocks = () if made is None else await decided_block_writes(made, _blocked_by(record))
-        grounds = blocks or (await require_unblocked(targets_for(record)),)
+        blocks = () if made is None else await blocklist.decided_block_writes(made, _blocked_by(record))
+        grounds = blocks or (await blocklist.require_unblocked(blocklist.targets_for(record)),)
         kept = count_fired(record) if asked is None else await asked.writes(record)
         changes: dict[str, object] = {"decision": decision}
         if made is not None and made.until is not None:
@@ -229,8 +225,8 @@ async def _end_blocked(claim: HeldClaim, decision: RecordedDecision) -> None:
     pass that starts anew what was unblocked may have passed by already."""
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
-        asserted = await assert_blocklist()
-        if not await find_hits(targets_for(record)):
+        asserted = await blocklist.assert_blocklist()
+        if not await blocklist.find_hits(blocklist.targets_for(record)):
             raise _Lifted
         return (asserted,), {"decision": decision}
 
@@ -240,8 +236,8 @@ async def _end_blocked(claim: HeldClaim, decision: RecordedDecision) -> None:
         await claim.hand_back("no entry of the blocklist hits it any more")
 
 
-def _blocked_by(record: Submission) -> BlockedContent:
-    return BlockedContent(
+def _blocked_by(record: Submission) -> blocklist.BlockedContent:
+    return blocklist.BlockedContent(
         identity=record.identity,
         digest=record.digest or "",
         by=f"worker:{require_env('kv').worker_id}",

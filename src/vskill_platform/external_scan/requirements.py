@@ -15,12 +15,7 @@ from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.domain.signals import NEEDS_RULE, MatchedRule, RuleEffect
 from vskill_platform.domain.verdicts.policy import Needs
 from vskill_platform.external_scan.dispatch import find_analyser, request_scan
-from vskill_platform.store.external_scans import (
-    ExternalReport,
-    ExternalStatus,
-    get_external_scan,
-    read_external_task,
-)
+from vskill_platform.store import external_scans
 
 
 async def unmet_needs(
@@ -35,7 +30,7 @@ async def unmet_needs(
 
 
 async def _unmet_report(digest: str, name: str, began: int) -> tuple[str, ...]:
-    report = await get_external_scan(digest, name)
+    report = await external_scans.get_external_scan(digest, name)
     if report is None or await _may_be_there_now(digest, report, began):
         return await _wait_for_report(digest, name)
     if report.verdict is Verdict.PASS:
@@ -48,17 +43,20 @@ async def _unmet_report(digest: str, name: str, began: int) -> tuple[str, ...]:
     return (f"{name} must pass it, and has no verdict ({status}{problem})",)
 
 
-async def _may_be_there_now(digest: str, report: ExternalReport, began: int) -> bool:
+async def _may_be_there_now(digest: str, report: external_scans.ExternalReport, began: int) -> bool:
     """Whether an analyser was missing before this run, and so may be installed now. The task's time decides, because it
     uses the store's clock like the run; the report uses its worker's."""
-    if report.status is not ExternalStatus.UNAVAILABLE or await find_analyser(report.provider) is None:
+    if (
+        report.status is not external_scans.ExternalStatus.UNAVAILABLE
+        or await find_analyser(report.provider) is None
+    ):
         return False
-    task = await read_external_task(digest, report.provider)
+    task = await external_scans.read_external_task(digest, report.provider)
     return task is None or task.state.active or task.updated_at < began
 
 
 async def _wait_for_report(digest: str, name: str) -> tuple[str, ...]:
-    task = await read_external_task(digest, name)
+    task = await external_scans.read_external_task(digest, name)
     if task is not None and task.state is TaskState.FAILED:
         return (f"{name} must pass it, and has no verdict: {task.outcome}",)
     if task is None or not task.state.active:

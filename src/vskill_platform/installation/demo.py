@@ -16,12 +16,7 @@ from vskill_core.identity import normalise, submission_id
 from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.intake.discover import Wanted, submit_many
-from vskill_platform.sources.examples import (
-    ExampleRepository,
-    bundled_repositories,
-    examples_folder,
-    write_commit,
-)
+from vskill_platform.sources import examples
 from vskill_platform.submission_store import count_submissions, read_submission
 from vskill_platform.worker_context import Env, require_env, run_with_worker_env
 
@@ -54,23 +49,23 @@ async def load(env: Env, patience_s: float = PATIENCE_S) -> None:
 async def submit_examples(patience_s: float = PATIENCE_S) -> None:
     """Submit every commit of the demonstration, one after the other, from where the last start stopped."""
     env = require_env("kv")
-    root = examples_folder(env.settings)
+    root = examples.examples_folder(env.settings)
     progress = await _begin(root)
     if progress.finished:
         return
-    last = max(one.submit for one in bundled_repositories())
+    last = max(one.submit for one in examples.bundled_repositories())
     for commit in range(progress.commit + 1, last + 1):
         await _submit_commit(root, commit, patience_s)
         await asyncio.to_thread(_note, root, DemoProgress(commit))
-    for repository in bundled_repositories():
-        await asyncio.to_thread(write_commit, repository, root, repository.commits)
+    for repository in examples.bundled_repositories():
+        await asyncio.to_thread(examples.write_commit, repository, root, repository.commits)
     await asyncio.to_thread(_note, root, DemoProgress(last, finished=True))
-    env.log.info("examples submitted", repositories=len(bundled_repositories()))
+    env.log.info("examples submitted", repositories=len(examples.bundled_repositories()))
 
 
 async def _is_wanted() -> bool:
     """Whether the store is empty, or the examples were begun and not finished."""
-    root = examples_folder(require_env("kv").settings)
+    root = examples.examples_folder(require_env("kv").settings)
     begun = await asyncio.to_thread((root / _PROGRESS_FILE).exists)
     return begun or (await count_submissions(audiences=EVERYTHING)).total == 0
 
@@ -85,7 +80,7 @@ async def _begin(root: Path) -> DemoProgress:
 async def _submit_commit(root: Path, commit: int, patience_s: float) -> None:
     """Bring the repositories to this commit, submit what it changes, and wait until it is decided."""
     wanted: list[Wanted] = []
-    for repository in bundled_repositories():
+    for repository in examples.bundled_repositories():
         if commit <= min(repository.commits, repository.submit):
             await _write(repository, root, commit)
             wanted += _changed_skills(repository, commit)
@@ -95,14 +90,14 @@ async def _submit_commit(root: Path, commit: int, patience_s: float) -> None:
     await _until_decided(wanted, patience_s)
 
 
-async def _write(repository: ExampleRepository, root: Path, commit: int) -> None:
+async def _write(repository: examples.ExampleRepository, root: Path, commit: int) -> None:
     try:
-        await asyncio.to_thread(write_commit, repository, root, commit)
+        await asyncio.to_thread(examples.write_commit, repository, root, commit)
     except OSError as error:
         raise Unsupported(f"the examples cannot be written to {root}: {error}") from error
 
 
-def _changed_skills(repository: ExampleRepository, commit: int) -> list[Wanted]:
+def _changed_skills(repository: examples.ExampleRepository, commit: int) -> list[Wanted]:
     return [Wanted(repository.url, one.name) for one in repository.skills if one.changes_in(commit)]
 
 

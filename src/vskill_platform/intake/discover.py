@@ -15,14 +15,7 @@ from vskill_core.identity import normalise
 from vskill_core.kind import Kind
 from vskill_core.naming import plain_name, slug_of
 from vskill_platform.domain.submissions.submission import EntryPoint
-from vskill_platform.intake.admission import (
-    NOBODY,
-    SubmittedBy,
-    is_closed,
-    may_use_credential,
-    refuse_closed,
-    require_open,
-)
+from vskill_platform.intake import admission
 from vskill_platform.intake.submit import Request, Submitted, submit, submit_repository
 from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.sources.contract import Place, Repositories, Sources
@@ -96,14 +89,16 @@ class RepositorySubmitted(msgspec.Struct, frozen=True):
     elsewhere: tuple[str, ...] = ()
 
 
-async def discover(repo_url: str, skill_path: str = "", *, by: SubmittedBy = NOBODY) -> Discovery:
+async def discover(
+    repo_url: str, skill_path: str = "", *, by: admission.SubmittedBy = admission.NOBODY
+) -> Discovery:
     """Every skill and plugin at or below the path, in the default branch; NoSkillFound if there is none."""
     asked = normalise(repo_url, skill_path)
-    if await is_closed(asked, by):
-        await refuse_closed(asked, _repositories(require_env("sources").sources).survey, by)
-    sources = await sources_for(asked, with_credential=await may_use_credential(asked, by))
+    if await admission.is_closed(asked, by):
+        await admission.refuse_closed(asked, _repositories(require_env("sources").sources).survey, by)
+    sources = await sources_for(asked, with_credential=await admission.may_use_credential(asked, by))
     survey = await _repositories(sources).survey(asked, by.commit)
-    await require_open(asked, survey.identity, by)
+    await admission.require_open(asked, survey.identity, by)
     parts = survey.parts()
     found = tuple(_describe_place(one, parts.get(one.identity.path)) for one in survey.places)
     return Discovery(found, survey.truncated, survey.skipped, survey.elsewhere)
@@ -115,7 +110,7 @@ async def submit_skills(
     *,
     every: bool = False,
     source: EntryPoint = EntryPoint.API,
-    by: SubmittedBy = NOBODY,
+    by: admission.SubmittedBy = admission.NOBODY,
     kind: Kind | None = None,
 ) -> RepositorySubmitted:
     """Submit what is at the place or, if there is nothing, everything below it; `every` always submits all."""
@@ -138,7 +133,10 @@ async def submit_skills(
 
 
 async def submit_many(
-    wanted: Iterable[Wanted], *, source: EntryPoint = EntryPoint.API, by: SubmittedBy = NOBODY
+    wanted: Iterable[Wanted],
+    *,
+    source: EntryPoint = EntryPoint.API,
+    by: admission.SubmittedBy = admission.NOBODY,
 ) -> tuple[SettledPlace, ...]:
     """Submit many places; each has its own outcome or error, in input order."""
 

@@ -25,15 +25,7 @@ from vskill_platform.domain.people.refusal import ANONYMOUS
 from vskill_platform.domain.submissions import attempts, submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, Rerun, Step, Submission
-from vskill_platform.intake.admission import (
-    NOBODY,
-    SubmittedBy,
-    is_closed,
-    may_use_credential,
-    refuse_closed,
-    require_maintainer,
-    require_open,
-)
+from vskill_platform.intake import admission
 from vskill_platform.intake.moves import settled_place
 from vskill_platform.ledger.kv.entries import Operation, Put
 from vskill_platform.sources.contract import Place, Repositories, Sources
@@ -86,7 +78,7 @@ class Request(msgspec.Struct, frozen=True):
 
     identity: Identity
     source: EntryPoint = EntryPoint.API
-    by: SubmittedBy = NOBODY
+    by: admission.SubmittedBy = admission.NOBODY
     #: The content digest of uploaded bytes that are kept already.
     upload: str | None = None
     #: The name in the front matter, where it is known.
@@ -125,7 +117,7 @@ async def submit_repository(
     skill_path: str = "",
     *,
     source: EntryPoint = EntryPoint.API,
-    by: SubmittedBy = NOBODY,
+    by: admission.SubmittedBy = admission.NOBODY,
     kind: Kind | None = None,
 ) -> Submitted:
     """Submit what is at exactly one place of a repository. NoSkillFound, SourceGone and SourceUnavailable say why
@@ -139,7 +131,7 @@ async def submit_upload(
     namespace: str,
     slug: str,
     source: EntryPoint = EntryPoint.CLI,
-    by: SubmittedBy = NOBODY,
+    by: admission.SubmittedBy = admission.NOBODY,
     limits: ContentLimits = DEFAULT_LIMITS,
     kind: Kind | None = None,
 ) -> Submitted:
@@ -184,14 +176,16 @@ async def submit(request: Request) -> Submitted:
 
 async def _refusal(request: Request) -> Submitted | None:
     """The answer if the place is blocked; raises if they may not submit it."""
-    closed = await is_closed(request.identity, request.by)
+    closed = await admission.is_closed(request.identity, request.by)
     if request.kind is not None and not closed:
-        await require_maintainer(request.identity, request.by)
+        await admission.require_maintainer(request.identity, request.by)
     reason = await _why_blocked(request)
     if closed:
         sources = require_env("sources").sources
         repositories = _repositories_in(sources, request) if request.place is None else None
-        await refuse_closed(request.identity, repositories.inspect if repositories else None, request.by)
+        await admission.refuse_closed(
+            request.identity, repositories.inspect if repositories else None, request.by
+        )
     return None if reason is None else await _refuse_blocked(submission_id(request.identity), reason)
 
 
@@ -204,12 +198,12 @@ def _repositories_in(sources: Sources, request: Request) -> Repositories | None:
 async def _admit(request: Request) -> Request:
     """Require that a repository's place holds a skill or plugin (A17). The record notes the commit where it was seen,
     so that the run verifies that one. If the source cannot inspect, the run checks."""
-    may_use = request.upload is None and await may_use_credential(request.identity, request.by)
+    may_use = request.upload is None and await admission.may_use_credential(request.identity, request.by)
     repositories = _repositories_in(await sources_for(request.identity, with_credential=may_use), request)
     if repositories is None:
         return request
     place = request.place or await repositories.inspect(request.identity, request.by.commit)
-    await require_open(request.identity, place.identity, request.by)
+    await admission.require_open(request.identity, place.identity, request.by)
     identity = await settled_place(request.identity, place.identity)
     name = request.declared_name or declared_name(place)
     if identity.key == request.identity.key:

@@ -20,20 +20,8 @@ import msgspec
 from vskill_core.errors import InvalidInput, NotFound, SourceUnavailable
 from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.submissions.submission import ASKED
-from vskill_platform.domain.telling.notification import (
-    DIGEST_GRACE_MS,
-    MOST_PROOFS_TO_ADDRESS,
-    AccountChoices,
-    MailProof,
-    Notification,
-)
-from vskill_platform.notifications.notices import (
-    AlertNotice,
-    Notice,
-    NoticeType,
-    notices_of,
-    report_notices,
-)
+from vskill_platform.domain.telling import notification
+from vskill_platform.notifications import notices
 from vskill_platform.notifications.telling import about_alert, about_report
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import User, find_enabled
@@ -41,13 +29,7 @@ from vskill_platform.store.people.readers import OPERATOR, read_as
 from vskill_platform.store.people.sign_in_rule import standing_of
 from vskill_platform.store.review.reports import get_report
 from vskill_platform.store.tasks import TaskEnd, ask_for
-from vskill_platform.store.telling.notifications import (
-    MAIL,
-    MOST_MAILED,
-    list_for_digest,
-    read_choices,
-    topics_of,
-)
+from vskill_platform.store.telling import notifications
 from vskill_platform.submission_store import get_run
 from vskill_platform.worker_context import require_env
 
@@ -64,11 +46,11 @@ _SUBJECT = 120
 _PAGE = "/account/notifications"
 
 
-async def ask_for_mail(notice: Notice, submitter: str | None) -> None:
+async def ask_for_mail(notice: notices.Notice, submitter: str | None) -> None:
     """Queue a mail about the decision, once, if mail is configured and there is a recipient."""
     settings = require_env("settings").settings
     to = recipient(submitter, settings)
-    if not settings.smtp_url or to is None or notice.type is not NoticeType.SUBMISSION_DECIDED:
+    if not settings.smtp_url or to is None or notice.type is not notices.NoticeType.SUBMISSION_DECIDED:
         return
     subject = {
         "to": to,
@@ -76,14 +58,16 @@ async def ask_for_mail(notice: Notice, submitter: str | None) -> None:
         "submission": notice.data.submission_id,
         "run": str(notice.data.run),
     }
-    await ask_for(MAIL, notice.id, subject, again=False)
+    await ask_for(notifications.MAIL, notice.id, subject, again=False)
 
 
 async def ask_for_operator_mail(notice: str, subject: dict[str, str]) -> None:
     """Queue a mail to the operator's address about a report or an alert, once."""
     settings = require_env("settings").settings
     if settings.smtp_url and settings.mail_to:
-        await ask_for(MAIL, notice, {"to": settings.mail_to, "notice": notice, **subject}, again=False)
+        await ask_for(
+            notifications.MAIL, notice, {"to": settings.mail_to, "notice": notice, **subject}, again=False
+        )
 
 
 async def send_mail(task: Task) -> TaskEnd:
@@ -103,16 +87,17 @@ async def send_digest(task: Task) -> TaskEnd:
     """Send an account's notifications of a day, without those that it may not read now."""
     account, until = task.subject["account"], int(task.subject["until"])
     if require_env("kv").kv.now() < until:
-        return TaskEnd("not sent yet: the day is not over", again_at=until + DIGEST_GRACE_MS)
+        return TaskEnd("not sent yet: the day is not over", again_at=until + notification.DIGEST_GRACE_MS)
     try:
         user, choices = await _recipient_account(account)
     except NotFound as error:
         return TaskEnd(f"not sent: {error}")
     if not choices.mail:
         return TaskEnd("not sent: the account wants no mail any more")
-    topics = topics_of(await standing_of(user, by_token=True) or user)
+    topics = notifications.topics_of(await standing_of(user, by_token=True) or user)
     items = await read_as(
-        f"user:{account}", lambda audiences: list_for_digest(account, until, topics, audiences=audiences)
+        f"user:{account}",
+        lambda audiences: notifications.list_for_digest(account, until, topics, audiences=audiences),
     )
     if not items:
         return TaskEnd("not sent: nothing is left to tell")
@@ -139,7 +124,7 @@ async def _send_decision(task: Task) -> TaskEnd:
         OPERATOR if to == settings.mail_to else f"user:{to}",
         lambda audiences: get_run(submission, run, audiences=audiences),
     )
-    notice = next((one for one in notices_of(record) if one.id == task.subject["notice"]), None)
+    notice = next((one for one in notices.notices_of(record) if one.id == task.subject["notice"]), None)
     if notice is None:
         return TaskEnd("not sent: the history holds no such event")
     return await _send("decision", compose(notice, to, settings))
@@ -147,20 +132,20 @@ async def _send_decision(task: Task) -> TaskEnd:
 
 async def _send_to_operator(task: Task) -> TaskEnd:
     if "alert" in task.subject:
-        told = about_alert(msgspec.json.decode(task.subject["alert"], type=AlertNotice))
+        told = about_alert(msgspec.json.decode(task.subject["alert"], type=notices.AlertNotice))
     else:
         report = await get_report(task.subject["report"])
-        told = about_report(next(report_notices(report)), report)
+        told = about_report(next(notices.report_notices(report)), report)
     settings = require_env("settings").settings
     return await _send("operator", compose_for_operator(told, task.subject["to"], settings))
 
 
-async def _recipient_account(name: str) -> tuple[User, AccountChoices]:
+async def _recipient_account(name: str) -> tuple[User, notification.AccountChoices]:
     """The account and what it chose; NotFound where it may not sign in."""
     user = await find_enabled(name)
     if user is None:
         raise NotFound(f"There is no account {name!r} that is enabled.", account=name)
-    return user, (await read_choices(name))[0]
+    return user, (await notifications.read_choices(name))[0]
 
 
 async def _send(form: str, message: EmailMessage) -> TaskEnd:
@@ -179,7 +164,7 @@ def recipient(submitter: str | None, settings: Settings) -> str | None:
     return settings.mail_to or None
 
 
-def compose(notice: Notice, to: str, settings: Settings) -> EmailMessage:
+def compose(notice: notices.Notice, to: str, settings: Settings) -> EmailMessage:
     data = notice.data
     is_asked = data.reason.startswith(ASKED)
     state = "waiting for your answer" if is_asked else data.state.label.lower()
@@ -195,19 +180,21 @@ def compose(notice: Notice, to: str, settings: Settings) -> EmailMessage:
     return _compose(to, f"{data.skill_name}: {state}", lines, notice.id, notice.at, settings)
 
 
-def compose_for_operator(told: Notification, to: str, settings: Settings) -> EmailMessage:
+def compose_for_operator(told: notification.Notification, to: str, settings: Settings) -> EmailMessage:
     lines = [told.text, _link(told.path, settings)]
     return _compose(to, told.text[:_SUBJECT], lines, told.id, told.at, settings)
 
 
-def compose_digest(items: Sequence[Notification], to: str, until: int, settings: Settings) -> EmailMessage:
+def compose_digest(
+    items: Sequence[notification.Notification], to: str, until: int, settings: Settings
+) -> EmailMessage:
     lines: list[str | None] = []
     for one in items[:MOST_IN_DIGEST]:
         lines += [f"- {one.text}", _link(one.path, settings, "  ")]
     count = "1 notification" if len(items) == 1 else f"{len(items)} notifications"
-    if len(items) > MOST_MAILED:
+    if len(items) > notifications.MOST_MAILED:
         lines.append("- and more on your page")
-        count = f"more than {MOST_MAILED} notifications"
+        count = f"more than {notifications.MOST_MAILED} notifications"
     elif len(items) > MOST_IN_DIGEST:
         lines.append(f"- and {len(items) - MOST_IN_DIGEST} more on your page")
     message_id = f"digest-{until}-{hashlib.sha256(to.encode()).hexdigest()[:16]}"
@@ -215,9 +202,11 @@ def compose_digest(items: Sequence[Notification], to: str, until: int, settings:
     return _compose(to, f"{count} today", [*lines, *ending], message_id, until, settings)
 
 
-def compose_proof(account: str, proof: MailProof, settings: Settings) -> EmailMessage:
+def compose_proof(account: str, proof: notification.MailProof, settings: Settings) -> EmailMessage:
     until = f"{_datetime(proof.good_until):%Y-%m-%d %H:%M} UTC"
-    most = f"at most {MOST_PROOFS_TO_ADDRESS} mails like this one are sent to an address in a day"
+    most = (
+        f"at most {notification.MOST_PROOFS_TO_ADDRESS} mails like this one are sent to an address in a day"
+    )
     lines = [
         f"Somebody entered this address for the notifications of the account {account}.",
         f"If it was you, confirm it by {until} with this code: {proof.code}",

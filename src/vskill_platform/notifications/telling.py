@@ -13,12 +13,7 @@ from vskill_platform.domain.skills.skill import Revocation, RevocationKind, step
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import ASKED, Submission
 from vskill_platform.domain.telling.notification import KEPT_MS, Notification, Topic
-from vskill_platform.notifications.notices import (
-    AlertNotice,
-    Notice,
-    NoticeType,
-    ReportNotice,
-)
+from vskill_platform.notifications import notices
 from vskill_platform.store.people.namespaces import read_directory
 from vskill_platform.store.people.owners import find_maintainers, groups_of
 from vskill_platform.store.review.reports import Report, ReportStatus
@@ -56,18 +51,18 @@ class Teller:
         await tell(self._told)
         await take_back(self._over)
 
-    async def tell_of_submission(self, notice: Notice, record: Submission) -> None:
+    async def tell_of_submission(self, notice: notices.Notice, record: Submission) -> None:
         """Tell the submitter of a decision and watchers of a new version; tell reviewers of what waits, and remove that
         once it does not."""
         data = notice.data
         if _is_old(notice.at):
             return
-        if notice.type is NoticeType.SUBMISSION_DECIDED and record.submitter is not None:
+        if notice.type is notices.NoticeType.SUBMISSION_DECIDED and record.submitter is not None:
             asks = data.reason.startswith(ASKED)
             text = f"{data.skill_name}: {data.reason if asks else f'{data.state.meaning}.'}"
             told = _about_submission(notice, Topic.OWN, text)
             self._tell_all(await find_account(record.submitter), told)
-        elif notice.type is NoticeType.REVIEW_WAITING:
+        elif notice.type is notices.NoticeType.REVIEW_WAITING:
             text = f"{data.skill_name} waits for a reviewer: {data.reason}"
             told = _about_submission(notice, Topic.REVIEWS, text)
             accounts = await self._accounts_for(Topic.REVIEWS)
@@ -78,7 +73,7 @@ class Teller:
                 self._tell_all((one for one in maintainers if one not in accounts), own)
             else:
                 self._over += ((account, told) for account in (*accounts, *maintainers))
-        elif notice.type is NoticeType.SKILL_PUBLISHED and data.skill and data.version:
+        elif notice.type is notices.NoticeType.SKILL_PUBLISHED and data.skill and data.version:
             text = f"{data.skill} {data.version} was published."
             told = Notification(
                 notice.id, Topic.WATCHED, notice.type.value, notice.at, text, skill=data.skill
@@ -95,16 +90,16 @@ class Teller:
             told = Notification(number, Topic.WATCHED, kind.value, event.at, text, skill=event.skill)
             self._tell_all(watchers, told)
 
-    async def tell_of_report(self, notice: ReportNotice, report: Report) -> None:
+    async def tell_of_report(self, notice: notices.ReportNotice, report: Report) -> None:
         """Tell reviewers and admins of a report that waits; tell its reporter of the decision and, if it was upheld,
         the skill's maintainers. Nobody is told who filed it, and only reviewers see its text: the reasons are for the
         audit. Maintainers are not told of dismissed reports, so that reports cannot be used to pester them."""
         if _is_old(notice.at):
             return
         skill, category, kind = report.skill, report.category.value, notice.type.value
-        if notice.type is NoticeType.REPORT_FILED and report.status is ReportStatus.OPEN:
+        if notice.type is notices.NoticeType.REPORT_FILED and report.status is ReportStatus.OPEN:
             await self._tell_role(about_report(notice, report))
-        elif notice.type is NoticeType.REPORT_DECIDED:
+        elif notice.type is notices.NoticeType.REPORT_DECIDED:
             text = f"A reviewer {report.status.value} your report about {skill}."
             reporter = await find_account(report.reporter.partition(":")[2])
             told = Notification(notice.id, Topic.OWN, kind, notice.at, text, skill=skill)
@@ -115,7 +110,7 @@ class Teller:
                 told = Notification(notice.id, Topic.OWN, kind, notice.at, text, skill=skill)
                 self._tell_all((one for one in maintainers if one not in reporter), told)
 
-    async def tell_of_alert(self, notice: AlertNotice) -> None:
+    async def tell_of_alert(self, notice: notices.AlertNotice) -> None:
         await self._tell_role(about_alert(notice))
 
     async def _tell_role(self, notification: Notification) -> None:
@@ -184,21 +179,21 @@ async def _maintainers_of(skill: str) -> list[str]:
     return [name for names in found for name in names]
 
 
-def about_report(notice: ReportNotice, report: Report) -> Notification:
+def about_report(notice: notices.ReportNotice, report: Report) -> Notification:
     text = f"Somebody reported {report.skill}: {report.category.value}."
     return Notification(notice.id, Topic.REPORTS, notice.type.value, notice.at, text, skill=report.skill)
 
 
-def about_alert(notice: AlertNotice) -> Notification:
+def about_alert(notice: notices.AlertNotice) -> Notification:
     data = notice.data
     minutes = (notice.at - data.since) // 60_000
     ended = f"The alert {data.code} ended after {minutes} min. It said: {data.text}"
-    if notice.type is NoticeType.ALERT_ENDED:
+    if notice.type is notices.NoticeType.ALERT_ENDED:
         return Notification(notice.id, Topic.ALERTS, notice.type.value, notice.at, ended)
     return Notification(notice.id, Topic.ALERTS, notice.type.value, notice.at, data.text, remedy=data.remedy)
 
 
-async def _still_waits(notice: Notice, record: Submission) -> bool:
+async def _still_waits(notice: notices.Notice, record: Submission) -> bool:
     """Whether the step that the notice is about is the submission's last one."""
     found = await get_submissions_fresh([record.id])
     return any(notice.id == f"{one.history[-1].id}.{notice.type.value}" for one in found)
@@ -209,7 +204,7 @@ def _is_old(at: int) -> bool:
     return at < require_env("kv").kv.now() - KEPT_MS
 
 
-def _about_submission(notice: Notice, topic: Topic, text: str) -> Notification:
+def _about_submission(notice: notices.Notice, topic: Topic, text: str) -> Notification:
     return Notification(
         notice.id, topic, notice.type.value, notice.at, text, submission=notice.data.submission_id
     )

@@ -14,13 +14,8 @@ from vskill_platform.notifications.deliveries import find_notices, find_owed, fi
 from vskill_platform.queue.firings import look_at_alerts
 from vskill_platform.queue.job_health import JOB_SPECS, JobSpec
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
+from vskill_platform.stages import rescan
 from vskill_platform.stages.repo_check import RepoCheckProgress, ask_for_checks
-from vskill_platform.stages.rescan import (
-    holds_take_downs,
-    release_take_downs,
-    request_due_rescans,
-    request_rescan,
-)
 from vskill_platform.stages.upstreams import ask_for_syncs
 from vskill_platform.store.people.source_credentials import seal_again
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
@@ -78,7 +73,7 @@ async def reapply(state: JobState) -> JobState:
     """Bring submissions and skills in line with the blocklist, until a pass changes nothing."""
     applied = state.get("applied")
     known = applied if isinstance(applied, int) else None
-    return {"applied": await reapply_blocklist(known, judge_again=request_rescan)}
+    return {"applied": await reapply_blocklist(known, judge_again=rescan.request_rescan)}
 
 
 async def follow_policy(state: JobState) -> JobState:
@@ -155,9 +150,9 @@ async def request_rescans(state: JobState) -> JobState:
     """Ask for rescans until the current rules have judged every live version, then apply what is held.
     Rescans by the policy may hold more after that."""
     finished = _text(state.get("finished"))
-    asked = await request_due_rescans(_text(state.get("asked")) or finished)
-    is_due = asked is not None and (asked != finished or await holds_take_downs())
-    if is_due and await release_take_downs():
+    asked = await rescan.request_due_rescans(_text(state.get("asked")) or finished)
+    is_due = asked is not None and (asked != finished or await rescan.holds_take_downs())
+    if is_due and await rescan.release_take_downs():
         finished = asked
     return {"asked": asked, "finished": finished}
 
@@ -224,7 +219,7 @@ _RUNS: dict[str, RunJob] = {
     "repositories": look_after,
     "upstreams": _begin_anew(ask_for_syncs),
     "external-scans": _go_on(LookPosition, request_due_scans),
-    "namespaces": _begin_anew(partial(finish_preparations, request_rescan)),
+    "namespaces": _begin_anew(partial(finish_preparations, rescan.request_rescan)),
     "names": _begin_anew(name_shown_skills),
     "standing": _begin_anew(refresh_standing),
     "installs": follow,

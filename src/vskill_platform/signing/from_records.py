@@ -5,33 +5,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from vskill_core import revocation_list, statement
 from vskill_core.content import FileEntry
 from vskill_core.findings import Severity, StaticReport
-from vskill_core.revocation_list import (
-    DAY_MS,
-    VALID_MS,
-    ListedArchives,
-    ListedReplacement,
-    ListedRevocation,
-    RevocationDocument,
-)
-from vskill_core.statement import (
-    CONTENT_DIGEST,
-    PREDICATE_TYPE,
-    SKILL_FILE_DIGEST,
-    STATEMENT_TYPE,
-    AttestedFile,
-    AttestedMemory,
-    AttestedPolicy,
-    AttestedRule,
-    CapabilityCard,
-    CardEntry,
-    Judgement,
-    Predicate,
-    Statement,
-    Static,
-    Subject,
-)
 from vskill_platform.domain.downloads import ArchiveDigests
 from vskill_platform.domain.evidence import ComparedMemory, Evidence, JudgeWord
 from vskill_platform.domain.skills.skill import RevokedList, RevokedVersion, VersionRef
@@ -51,18 +27,21 @@ def make_statement(
     report: StaticReport,
     manifest: Iterable[FileEntry],
     generated: tuple[str, ...] = (),
-) -> Statement:
+) -> statement.Statement:
     """The statement about a version that this submission published; `report` is the scan of exactly these bytes,
     `manifest` lists them, and the registry itself made those at the paths `generated`."""
     name = f"{canonical}@{version.number}"
     subjects = (
-        Subject(name, {CONTENT_DIGEST: version.digest, SKILL_FILE_DIGEST: version.content_hash}),
-        Subject(f"{name}.zip", {"sha256": archives.zip}),
-        Subject(f"{name}.tar.gz", {"sha256": archives.tar_gz}),
+        statement.Subject(
+            name,
+            {statement.CONTENT_DIGEST: version.digest, statement.SKILL_FILE_DIGEST: version.content_hash},
+        ),
+        statement.Subject(f"{name}.zip", {"sha256": archives.zip}),
+        statement.Subject(f"{name}.tar.gz", {"sha256": archives.tar_gz}),
     )
-    files = tuple(AttestedFile(one.path, one.mode, one.sha256) for one in manifest)
+    files = tuple(statement.AttestedFile(one.path, one.mode, one.sha256) for one in manifest)
     predicate = _predicate(registry, canonical, version, record, _card(report), files, generated)
-    return Statement(STATEMENT_TYPE, subjects, PREDICATE_TYPE, predicate)
+    return statement.Statement(statement.STATEMENT_TYPE, subjects, statement.PREDICATE_TYPE, predicate)
 
 
 def _predicate(
@@ -70,14 +49,14 @@ def _predicate(
     canonical: str,
     version: VersionRef,
     record: Submission,
-    card: CapabilityCard | None,
-    files: tuple[AttestedFile, ...],
+    card: statement.CapabilityCard | None,
+    files: tuple[statement.AttestedFile, ...],
     generated: tuple[str, ...],
-) -> Predicate:
+) -> statement.Predicate:
     """The results of both tiers and a person's approval, each only if it is about exactly these bytes."""
     evidence = record.evidence if record.evidence and record.evidence.digest == version.digest else None
     approved = [event.at for event in record.history if event.to is State.AUTO_APPROVED]
-    return Predicate(
+    return statement.Predicate(
         registry=registry,
         skill=canonical,
         version=version.number,
@@ -107,16 +86,16 @@ def _predicate(
     )
 
 
-def _policy(decision: RecordedDecision | None) -> AttestedPolicy | None:
+def _policy(decision: RecordedDecision | None) -> statement.AttestedPolicy | None:
     """Without what the rules say: their sentences can name an account."""
     if decision is None or not decision.policy:
         return None
-    matched = (AttestedRule(one.name, one.then.value, one.failed) for one in decision.matched)
-    return AttestedPolicy(decision.policy, tuple(matched))
+    matched = (statement.AttestedRule(one.name, one.then.value, one.failed) for one in decision.matched)
+    return statement.AttestedPolicy(decision.policy, tuple(matched))
 
 
-def _static(evidence: Evidence) -> Static:
-    return Static(
+def _static(evidence: Evidence) -> statement.Static:
+    return statement.Static(
         ruleset=evidence.ruleset,
         status=evidence.status.value,
         verdict=evidence.verdict.value,
@@ -126,24 +105,30 @@ def _static(evidence: Evidence) -> Static:
     )
 
 
-def _memory(compared: ComparedMemory | None) -> AttestedMemory | None:
-    return None if compared is None else AttestedMemory(compared.date, compared.digest, compared.skills)
+def _memory(compared: ComparedMemory | None) -> statement.AttestedMemory | None:
+    return (
+        None
+        if compared is None
+        else statement.AttestedMemory(compared.date, compared.digest, compared.skills)
+    )
 
 
-def _card(report: StaticReport) -> CapabilityCard | None:
+def _card(report: StaticReport) -> statement.CapabilityCard | None:
     if report.capabilities is None:
         return None
     entries = (
-        CardEntry(one.kind.value, one.value, one.file, one.line, one.context.value, one.shell, one.uses)
+        statement.CardEntry(
+            one.kind.value, one.value, one.file, one.line, one.context.value, one.shell, one.uses
+        )
         for one in report.capabilities
     )
-    return CapabilityCard(report.ruleset, report.status.value, tuple(entries))
+    return statement.CapabilityCard(report.ruleset, report.status.value, tuple(entries))
 
 
-def _judgement(word: JudgeWord | None) -> Judgement | None:
+def _judgement(word: JudgeWord | None) -> statement.Judgement | None:
     if word is None:
         return None
-    return Judgement(word.model, word.rubric, word.verdict.value, word.score, word.partial)
+    return statement.Judgement(word.model, word.rubric, word.verdict.value, word.score, word.partial)
 
 
 # The revocation list.
@@ -151,33 +136,41 @@ def _judgement(word: JudgeWord | None) -> Judgement | None:
 
 def make_document(
     registry: str, scope: str, revoked: RevokedList, archives: Archives, now: int
-) -> RevocationDocument:
+) -> revocation_list.RevocationDocument:
     """What the list says at this serial, on this day."""
-    issued = max(revoked.at, now - now % DAY_MS)
+    issued = max(revoked.at, now - now % revocation_list.DAY_MS)
     entries = tuple(_entry(one, archives.get((one.skill, one.version))) for one in revoked.versions)
-    return RevocationDocument(
-        1, registry, revoked.serial, utc_text(issued), utc_text(issued + VALID_MS), entries, scope
+    return revocation_list.RevocationDocument(
+        1,
+        registry,
+        revoked.serial,
+        utc_text(issued),
+        utc_text(issued + revocation_list.VALID_MS),
+        entries,
+        scope,
     )
 
 
-def _entry(one: RevokedVersion, archives: ArchiveDigests | None) -> ListedRevocation:
+def _entry(one: RevokedVersion, archives: ArchiveDigests | None) -> revocation_list.ListedRevocation:
     instead = one.replacement
-    return ListedRevocation(
+    return revocation_list.ListedRevocation(
         skill=one.skill,
         version=one.version,
         digest=one.digest,
         content_hash=one.content_hash,
-        archives=None if archives is None else ListedArchives(archives.zip, archives.tar_gz),
+        archives=None if archives is None else revocation_list.ListedArchives(archives.zip, archives.tar_gz),
         status=one.status,
         threat_type=one.threat_type or None,
         severity=None if one.severity is None else one.severity.value,
         reason=one.reason,
         since=utc_text(one.since),
-        replacement=None if instead is None else ListedReplacement(instead.version, instead.digest),
+        replacement=None
+        if instead is None
+        else revocation_list.ListedReplacement(instead.version, instead.digest),
     )
 
 
-def encode_document(document: RevocationDocument) -> bytes:
+def encode_document(document: revocation_list.RevocationDocument) -> bytes:
     return msgspec.json.encode(document)
 
 

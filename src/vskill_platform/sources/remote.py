@@ -27,17 +27,8 @@ from vskill_core.identity import Identity, normalise
 from vskill_platform.ledger.clock import TimeLimit
 from vskill_platform.machine.child_processes import EndedProgram
 from vskill_platform.machine.shortages import has_memory_for, lack
+from vskill_platform.sources import command
 from vskill_platform.sources.addresses import Hosts, Route
-from vskill_platform.sources.command import (
-    CONFIG,
-    MOST_MEMORY,
-    CommandLimits,
-    Git,
-    TimedOut,
-    size_of,
-    too_large,
-    write_config,
-)
 from vskill_platform.sources.contract import RepositoryHead, no_repository
 from vskill_platform.sources.credential import GitCredential
 from vskill_platform.sources.ssh import SshFailed, failure
@@ -65,7 +56,9 @@ class _Redirected(Exception):
 class Remote:
     """Repositories over the network."""
 
-    def __init__(self, git: Git, hosts: Hosts, limits: CommandLimits, largest_file: int) -> None:
+    def __init__(
+        self, git: command.Git, hosts: Hosts, limits: command.CommandLimits, largest_file: int
+    ) -> None:
         self._git = git
         self._hosts = hosts
         self._limits = limits
@@ -130,7 +123,7 @@ class Remote:
     async def _call(self, route: Route, folder: Path, *arguments: str) -> EndedProgram:
         try:
             done = await self._git.run(*arguments, folder=folder, limits=self._limits, route=route)
-        except TimedOut:
+        except command.TimedOut:
             seconds = self._limits.seconds
             message = f"{route.host} did not deliver the repository within {seconds:g} s."
             raise SourceUnavailable(message, host=route.host) from None
@@ -143,8 +136,8 @@ class Remote:
         if done.code == 0:
             return done
         # A process ended by the kernel's limit does not say why.
-        if await asyncio.to_thread(size_of, folder / "objects") >= self._limits.disk_bytes:
-            raise too_large(self._limits)
+        if await asyncio.to_thread(command.size_of, folder / "objects") >= self._limits.disk_bytes:
+            raise command.too_large(self._limits)
         raise _failure(route, done.err)
 
     async def _redirected_once(
@@ -215,7 +208,7 @@ def _settle(folder: Path) -> str:
     commit = (folder / REF).read_text("ascii").strip()
     if not is_commit(commit):  # pragma: no cover - git wrote it
         raise InvalidInput("The repository's head is not a commit.", field="repo_url")
-    write_config(folder)
+    command.write_config(folder)
     return commit
 
 
@@ -228,7 +221,7 @@ async def _response_head(route: Route, netloc: str, url: str) -> str:
     )
     try:
         parts = urlsplit(url)
-        agent = CONFIG["http.userAgent"]
+        agent = command.CONFIG["http.userAgent"]
         request = f"GET {parts.path}?{parts.query} HTTP/1.1\r\nHost: {netloc}\r\nUser-Agent: {agent}\r\n"
         if route.credential is not None:
             request += f"Authorization: {route.credential.basic}\r\n"
@@ -304,7 +297,9 @@ def _lasting(route: Route, own: str) -> PlatformError | None:
         if words in own:
             return lack(lacking)
     is_killed = own.strip() == _KILLED
-    if (is_killed or any(words in own for words in _OUT_OF_MEMORY)) and not has_memory_for(MOST_MEMORY):
+    if (is_killed or any(words in own for words in _OUT_OF_MEMORY)) and not has_memory_for(
+        command.MOST_MEMORY
+    ):
         return lack("memory")
     if is_killed or any(words in own for words in (*_OVER, *_OUT_OF_MEMORY)):
         return LimitExceeded("The repository cannot be unpacked within the limits of memory and time.")

@@ -33,17 +33,10 @@ from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.people.namespaces import belonging_of
 from vskill_platform.store.recall.attestations import attestation_writes
 from vskill_platform.store.recall.blocklist import require_unblocked
+from vskill_platform.store.skills import skills
 from vskill_platform.store.skills.bundles import find_origin, origin_writes
 from vskill_platform.store.skills.names import claim_writes
 from vskill_platform.store.skills.quotas import count_publication
-from vskill_platform.store.skills.skills import (
-    ContentMarks,
-    alias_writes,
-    marks_of,
-    place_of,
-    sketch_writes,
-    skill_writes,
-)
 from vskill_platform.store.stored_content import INLINE_BYTES, read_content
 from vskill_platform.store.verdicts.scans import get_scan, scan_once
 from vskill_platform.store.verdicts.stored_facts import AskedPolicy
@@ -73,7 +66,7 @@ class Content(msgspec.Struct, frozen=True):
     #: What the scan of this attempt said about it.
     report: StaticReport | None = None
     #: What it has in common with others, if this attempt has looked already.
-    marks: ContentMarks | None = None
+    marks: skills.ContentMarks | None = None
 
 
 class _Measured(msgspec.Struct, frozen=True):
@@ -128,7 +121,7 @@ async def require_publishable(record: Submission) -> tuple[PublishedSkill, Publi
     with: Blocked, LowerVersion or SourceGone."""
     content = await read_stored(record)
     await require_unblocked(_targets(record, content))
-    _, canonical, skill, _ = await place_of(record.identity)
+    _, canonical, skill, _ = await skills.place_of(record.identity)
     _require_kind(record, skill, content)
     facts = _facts(record, content, canonical, await _measure(content.files))
     return publish_version(skill, facts)[0], skill
@@ -155,7 +148,7 @@ async def find_kind(record: Submission, files: tuple[SkillFile, ...]) -> Kind:
         return record.kind
     if not has_manifest(files):
         return Kind.SKILL
-    skill = (await place_of(record.identity)).skill
+    skill = (await skills.place_of(record.identity)).skill
     return kind_of(files) if skill is None else skill.kind
 
 
@@ -208,10 +201,10 @@ async def _make_seal(content: Content) -> _Seal | None:
     return _Seal(await signing.current(), report)
 
 
-async def _find_marks(content: Content, seal: _Seal | None) -> ContentMarks:
+async def _find_marks(content: Content, seal: _Seal | None) -> skills.ContentMarks:
     """Of content that was approved before. Where no report of today's rules is kept, its hosts are not counted."""
     report = seal.report if seal else await get_scan(content.digest, require_env("scanner").scanner.ruleset)
-    return marks_of(content.files, report.capabilities if report else None)
+    return skills.marks_of(content.files, report.capabilities if report else None)
 
 
 async def _publication(
@@ -219,13 +212,13 @@ async def _publication(
     content: Content,
     measured: _Measured,
     seal: _Seal | None,
-    marks: ContentMarks,
+    marks: skills.ContentMarks,
     asserted: Assert | None,
 ) -> tuple[tuple[Operation, ...], dict[str, object]]:
     """The writes of a publication; they assert the blocklist version that was checked."""
     if asserted is None:
         asserted = await require_unblocked(_targets(record, content))
-    _, canonical, skill, version = await place_of(record.identity)
+    _, canonical, skill, version = await skills.place_of(record.identity)
     _refuse_taken_down(skill, record, content.digest)
     _require_kind(record, skill, content)
     published, added = publish_version(skill, _facts(record, content, canonical, measured, marks.without))
@@ -238,11 +231,11 @@ async def _publication(
     operations: tuple[Operation, ...] = (
         asserted,
         belonging.asserted,
-        *await skill_writes(skill, published, version, added),
+        *await skills.skill_writes(skill, published, version, added),
         *claims,
         *await count_publication(belonging.namespace, audience, skill, added),
-        *await sketch_writes(published, content.digest, marks),
-        *(alias_writes(published) if has_new_readers else ()),
+        *await skills.sketch_writes(published, content.digest, marks),
+        *(skills.alias_writes(published) if has_new_readers else ()),
         *await _sealed_writes(seal, record, published, content, measured),
     )
     changes: dict[str, object] = {

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from vskill_core.errors import ClaimLost, Conflict, StoreUnavailable
+from vskill_platform import submission_store
 from vskill_platform.domain.submissions import attempts
 from vskill_platform.domain.submissions import submission as domain
 from vskill_platform.domain.submissions.attempts import CLAIM_MS, Owed
@@ -19,13 +20,6 @@ from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.entries import Operation, Put
 from vskill_platform.machine.shortages import MACHINE
 from vskill_platform.records import PAUSE_MS, note_store_failure, persist
-from vskill_platform.submission_store import (
-    RecordChange,
-    commit_change,
-    read_submission,
-    stored_form,
-    was_written,
-)
 from vskill_platform.worker_context import require_env
 
 #: The reason for repeating work whose claim expired before it ended.
@@ -68,7 +62,7 @@ async def claim_submission(
 
 
 async def _try_claim(submission_id: str, run: int, tried: list[str]) -> "HeldClaim | NotClaimed":
-    found = await read_submission(submission_id)
+    found = await submission_store.read_submission(submission_id)
     if found is None:
         return NotClaimed("there is no such submission")
     record, version = found
@@ -91,8 +85,8 @@ async def _claim(record: Submission, version: int, tried: list[str]) -> "HeldCla
         event_ids=ids,
         died=not store_failed_under(record),
     )
-    stored, operations = stored_form(RecordChange(claimed), version, token)
-    version = await commit_change(operations, record, stored)
+    stored, operations = submission_store.stored_form(submission_store.RecordChange(claimed), version, token)
+    version = await submission_store.commit_change(operations, record, stored)
     if stored.held_by(token):
         return HeldClaim(stored, version, token)
     return NotClaimed(claimed.history[-1].reason, exhausted=True)
@@ -121,7 +115,7 @@ def _refusal(record: Submission, run: int) -> NotClaimed | None:
 
 
 #: Builds a change on the record as it is now; called again after a conflict.
-Build = Callable[[Submission], Awaitable[RecordChange]]
+Build = Callable[[Submission], Awaitable[submission_store.RecordChange]]
 
 
 class Passed(msgspec.Struct, frozen=True):
@@ -152,10 +146,10 @@ class HeldClaim:
                 await self._write(self._renewal, None)
 
     async def move(self, to: State, reason: str, **changes: object) -> None:
-        async def build(record: Submission) -> RecordChange:
+        async def build(record: Submission) -> submission_store.RecordChange:
             step = self._step(event_id, reason)
             held = record.claim if to.active else None
-            return RecordChange(domain.move(record, to, step, claim=held, **changes))
+            return submission_store.RecordChange(domain.move(record, to, step, claim=held, **changes))
 
         event_id = self._new_event_id()
         await self._apply(build, event_id)
@@ -175,12 +169,14 @@ class HeldClaim:
         """End the run together with other records, in one commit. `extra` is called for each try, with the record
         after it has `passed`."""
 
-        async def build(record: Submission) -> RecordChange:
+        async def build(record: Submission) -> submission_store.RecordChange:
             if passed is not None:
                 step = self._step(f"{event_id}-passed", passed.reason)
                 record = domain.move(record, passed.to, step, claim=record.claim, **passed.changes)
             operations, changes = await extra(record)
-            return RecordChange(domain.move(record, to, self._step(event_id, reason), **changes), operations)
+            return submission_store.RecordChange(
+                domain.move(record, to, self._step(event_id, reason), **changes), operations
+            )
 
         event_id = self._new_event_id()
         await self._apply(build, event_id)
@@ -197,8 +193,8 @@ class HeldClaim:
         await self._give_up(attempts.hand_back, reason)
 
     async def _give_up(self, change: Callable[[Submission, Step], Submission], reason: str) -> None:
-        async def build(record: Submission) -> RecordChange:
-            return RecordChange(change(record, self._step(event_id, reason)))
+        async def build(record: Submission) -> submission_store.RecordChange:
+            return submission_store.RecordChange(change(record, self._step(event_id, reason)))
 
         event_id = self._new_event_id()
         await self._apply(build, event_id, leave_ms=0)
@@ -214,14 +210,16 @@ class HeldClaim:
             await self._write(build, event_id, leave_ms)
 
     async def _hand_back_expired(self) -> None:
-        async def build(record: Submission) -> RecordChange:
-            return RecordChange(attempts.record_unavailable(record, self._step(event_id, RAN_OUT), MACHINE))
+        async def build(record: Submission) -> submission_store.RecordChange:
+            return submission_store.RecordChange(
+                attempts.record_unavailable(record, self._step(event_id, RAN_OUT), MACHINE)
+            )
 
         event_id = self._new_event_id()
         await self._write(build, event_id)
 
-    async def _renewal(self, record: Submission) -> RecordChange:
-        return RecordChange(attempts.renew(record, self._token, require_env("kv").kv.now()))
+    async def _renewal(self, record: Submission) -> submission_store.RecordChange:
+        return submission_store.RecordChange(attempts.renew(record, self._token, require_env("kv").kv.now()))
 
     async def _write(self, build: Build, event_id: str | None, leave_ms: int = LEFT_TO_GIVE_UP_MS) -> None:
         """Retry until it is written or the claim is lost. Raises StoreUnavailable once only `leave_ms` of the claim are
@@ -246,26 +244,26 @@ class HeldClaim:
                 await asyncio.sleep(pause / 1000)
                 pause = min(pause * 2, 1_000)
 
-    async def _commit(self, change: RecordChange, event_id: str | None) -> None:
+    async def _commit(self, change: submission_store.RecordChange, event_id: str | None) -> None:
         if event_id is None:
             put = Put(self.record.key, msgspec.json.encode(change.record), self._version, quiet=True)
             self._version = await require_env("kv").kv.commit([put], urgent=True)
             # Work goes on during a renewal, and may have learnt something since the change was built.
             self.record = self._with_learnt(change.record)
             return
-        stored, operations = stored_form(change, self._version, event_id)
-        self._version = await commit_change(operations, self.record, change.record, stored)
+        stored, operations = submission_store.stored_form(change, self._version, event_id)
+        self._version = await submission_store.commit_change(operations, self.record, change.record, stored)
         self.over = not stored.held_by(self._token)
         # Even if the next run was stored in its place, this is the run that ended.
         self.record = change.record
 
     async def _read_again(self, event_id: str | None) -> bool:
         """Take the record as it is now; whether our event is already in it. Raises ClaimLost."""
-        found = await read_submission(self.record.id)
+        found = await submission_store.read_submission(self.record.id)
         if found is None:
             raise ClaimLost("the submission was deleted", submission=self.record.id)
         record, version = found
-        if event_id is not None and await was_written(record, event_id, self._run):
+        if event_id is not None and await submission_store.was_written(record, event_id, self._run):
             self._version = version
             self.over = not record.held_by(self._token)
             self.record = record

@@ -17,14 +17,7 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Entry
 from vskill_platform.records import Skips, decode
-from vskill_platform.store.stored_content import (
-    REPAIR,
-    ask_for_repair,
-    forget_damage,
-    list_damage,
-    note_damage,
-    verify_content,
-)
+from vskill_platform.store import stored_content
 from vskill_platform.worker_context import Env, require_env
 
 #: How often the job runs.
@@ -88,7 +81,7 @@ async def scrub(progress: ScrubProgress) -> ScrubProgress:
     """Continue for one run's share of bytes."""
     env = require_env("kv")
     progress = msgspec.structs.replace(progress, unread_in_a_row=0)
-    known = await list_damage()
+    known = await stored_content.list_damage()
     await _retry_repairs(known)
     share = env.settings.scrub_bytes_per_s * EVERY_MS // 1000
     if progress.owed >= share:
@@ -147,10 +140,10 @@ async def _read_on(progress: ScrubProgress, share: int, known: set[str]) -> Scru
 async def _note(record: CheckedRecord, known: set[str]) -> None:
     """Note its damage, and remove the notes of what is whole again."""
     for damage in record.damages:
-        await note_damage(damage, (record.key,))
+        await stored_content.note_damage(damage, (record.key,))
     for piece in record.pieces:
         if piece.damage is None and piece.is_read and piece.digest in known:
-            await forget_damage(piece.digest, "it was read and found whole")
+            await stored_content.forget_damage(piece.digest, "it was read and found whole")
 
 
 async def check_records(after: str = "") -> AsyncIterator[CheckedRecord]:
@@ -197,7 +190,7 @@ async def _check_piece(digest: str) -> CheckedPiece:
         return CheckedPiece(digest, is_read=False)
     size = len(data or b"")
     try:
-        await verify_content(data, digest)
+        await stored_content.verify_content(data, digest)
     except ContentDamaged as damage:
         return CheckedPiece(digest, size, damage)
     return CheckedPiece(digest, size)
@@ -206,7 +199,7 @@ async def _check_piece(digest: str) -> CheckedPiece:
 async def _retry_repairs(known: Iterable[Damage]) -> None:
     """Ask for missing repairs, and again for those that failed."""
     kv = require_env("kv").kv
-    wanted = {task_key(REPAIR, damage.digest): damage.digest for damage in known}
+    wanted = {task_key(stored_content.REPAIR, damage.digest): damage.digest for damage in known}
     settled = await kv.get_many(wanted)
     for key, digest in wanted.items():
         entry = settled.found.get(key)
@@ -214,7 +207,7 @@ async def _retry_repairs(known: Iterable[Damage]) -> None:
             key in settled.missing if entry is None else _is_worth_another_try(decode(entry, Task), kv.now())
         )
         if is_due:
-            await ask_for_repair(digest)
+            await stored_content.ask_for_repair(digest)
 
 
 def _is_worth_another_try(task: Task, now: int) -> bool:

@@ -12,25 +12,17 @@ from vskill_client.wire.base import Asked, Sent
 from vskill_client.wire.skills import SKILLS
 from vskill_platform.actions.action import Action, Keep
 from vskill_platform.actions.wire import encode
+from vskill_platform.web import routing
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
 from vskill_platform.web.exchange import answer_with_tag, json_response, principal_of, services_of
 from vskill_platform.web.kept import answer_until_change
-from vskill_platform.web.routing import (
-    MOST_BODY,
-    Endpoint,
-    NoQuery,
-    decode_body,
-    part_of,
-    query_of,
-    read_body,
-)
 
 #: The skill's name in an action's path, and the forms in which routes accept it.
 _SKILL = f"{SKILLS}/{{skill}}"
 _SKILL_FORMS = (CANONICAL, ANY_NAME)
 
 
-def endpoints_of(actions: Iterable[Action[Any, Any]]) -> tuple[Endpoint, ...]:
+def endpoints_of(actions: Iterable[Action[Any, Any]]) -> tuple[routing.Endpoint, ...]:
     return tuple(
         _endpoint(action, action.path.replace(_SKILL, form))
         for action in actions
@@ -39,25 +31,25 @@ def endpoints_of(actions: Iterable[Action[Any, Any]]) -> tuple[Endpoint, ...]:
     )
 
 
-def _endpoint(action: Action[Any, Any], path: str) -> Endpoint:
+def _endpoint(action: Action[Any, Any], path: str) -> routing.Endpoint:
     reads = _reads_query(action)
     elsewhere = {*action.path_fields, action.body_field}
     beside_path = [name for name in action.request.__struct_fields__ if name not in elsewhere]
-    kind = part_of(action.request, beside_path, Asked if reads else Sent)
+    kind = routing.part_of(action.request, beside_path, Asked if reads else Sent)
     has_fields = bool(kind.__struct_fields__)
-    return Endpoint(
+    return routing.Endpoint(
         method=action.method,
         path=path,
         view=_view(action, kind),
         action=action,
-        query=kind if reads else NoQuery,
+        query=kind if reads else routing.NoQuery,
         body=kind if has_fields and not reads else None,
         answer=action.answer,
         status=action.status,
         others=action.others,
         media=action.media if action.answer is not None else "",
         body_media=action.body_media,
-        most_body=action.most_body or MOST_BODY,
+        most_body=action.most_body or routing.MOST_BODY,
         summary=action.summary,
         about=action.about,
         tag=action.tag,
@@ -77,16 +69,16 @@ def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Req
 
     async def act(request: Request) -> Any:
         if _reads_query(action):
-            given = query_of(request, kind)
+            given = routing.query_of(request, kind)
         else:
             # A body without required fields may be left out.
-            given = decode_body(await read_body(request) or b"{}", kind)
+            given = routing.decode_body(await routing.read_body(request) or b"{}", kind)
         parts = {
             name: asked_name(request) if name == "skill" else _path_value(request.path_params[name], field)
             for name, field in in_path.items()
         }
         if action.body_field:
-            parts[action.body_field] = await read_body(request, action.most_body)
+            parts[action.body_field] = await routing.read_body(request, action.most_body)
         asked = action.request(**parts, **msgspec.structs.asdict(given))
         return await action(services_of(request), principal_of(request), asked)
 

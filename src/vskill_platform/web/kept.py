@@ -23,16 +23,9 @@ from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.ledger.clock import Clock
 from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.machine.process_cache import MOST_BYTES, Kept
+from vskill_platform.web import exchange
 from vskill_platform.web.drawing.diffs import FileChangeView
 from vskill_platform.web.drawing.highlight import Highlighter
-from vskill_platform.web.exchange import (
-    JSON_TYPE,
-    cache_for,
-    principal_of,
-    public_address,
-    services_of,
-    tag_of,
-)
 from vskill_platform.worker_context import require_env
 
 V = TypeVar("V")
@@ -66,7 +59,7 @@ class Again(Response):
 
     def __init__(self, found: Answer, request: Request) -> None:
         self.background = None
-        headers = [(b"cache-control", cache_for(request).encode()), *found.headers]
+        headers = [(b"cache-control", exchange.cache_for(request).encode()), *found.headers]
         known = next((value for name, value in request.scope["headers"] if name == b"if-none-match"), None)
         self.status_code, self.body, self.raw_headers = 200, found.body, headers
         if known is not None and found.tag in known:
@@ -126,14 +119,14 @@ class KeptThings:
 
     def keep(self, key: object, body: bytes, seen: str | None, mark: object = None) -> Answer:
         """The answer, cached under its key if it has one."""
-        made = _prepare(body, JSON_TYPE, seen, mark)
+        made = _prepare(body, exchange.JSON_TYPE, seen, mark)
         if key is not None and (seen is not None or mark is not None):
             self.answers.put(key, made, len(body))
         return made
 
 
 def _prepare(body: bytes, media_type: str, seen: str | None, mark: object) -> Answer:
-    tag = tag_of(body).encode()
+    tag = exchange.tag_of(body).encode()
     headers = [
         (b"etag", tag),
         (b"content-length", str(len(body)).encode()),
@@ -153,8 +146,8 @@ async def answer_until_change(request: Request, make: Callable[[], Awaitable[byt
 def form_key(request: Request, form: Principal | None, *parts: object) -> object:
     """The cache key of an answer: the request, and the audiences that it was made for. None for audiences that hardly
     anybody shares: such answers are not cached, since there is one per set of memberships."""
-    reader = form or principal_of(request)
-    if form is None and not shares_form(services_of(request), reader):
+    reader = form or exchange.principal_of(request)
+    if form is None and not shares_form(exchange.services_of(request), reader):
         return None
     return (*parts, audiences_of(reader))
 
@@ -163,7 +156,7 @@ async def answer_recently(
     request: Request, name: str, max_age_s: float, make: Callable[[], Awaitable[V]]
 ) -> V:
     """What may be some seconds old, for readers of the same audiences."""
-    return await kept_of(request).recent(name, audiences_of(principal_of(request)), max_age_s, make)
+    return await kept_of(request).recent(name, audiences_of(exchange.principal_of(request)), max_age_s, make)
 
 
 #: Makes a document from the registry's public URL, for a reader of its form, with the current blocklist.
@@ -176,8 +169,8 @@ async def answer_document(
     """A document about many skills: the whole registry's, or one made for `form`. It is cached until a skill or the
     blocklist changes, whatever else does, because making it walks over all skills. One is made at a time, and
     concurrent requests for the same share it; requests for another cached one do not wait."""
-    kept, base, services = kept_of(request), public_address(request), services_of(request)
-    reader = form or await document_reader(principal_of(request))
+    kept, base, services = kept_of(request), exchange.public_address(request), exchange.services_of(request)
+    reader = form or await document_reader(exchange.principal_of(request))
     key = form_key(request, reader, request.scope["path"], request.scope["query_string"], base)
     known = await _read_document(kept, key, await current_blocklist(services))
     if known is None:

@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from vskill_client import installed
 from vskill_client.destination import Caller, current_destination, in_thread, run_with_caller, tell_registries
 from vskill_client.group import complete
-from vskill_client.installed import (
-    DEFAULT_FOLDER,
-    RECORDS,
-    InstallRecord,
-    check_replaceable,
-    folder_of,
-    is_installed,
-    is_recorded,
-    write_install,
-)
 from vskill_client.output import json_option, plain, print_json
 from vskill_client.wire.base import NoParameters
 from vskill_client.wire.skills import (
@@ -85,7 +76,7 @@ def check_locked(one: LockedSkill, folder: Path, trusted: "Iterable[PublicKey]")
     from vskill_core.statement import CONTENT_DIGEST
     from vskill_core.verification import check_attestation
 
-    place = folder / folder_of(one.skill)
+    place = folder / installed.folder_of(one.skill)
     if place.is_symlink() or not place.is_dir():
         raise AttestationInvalid(f"{place} is missing: the lock names {one.skill} {one.version}.")
     envelope, files = msgspec.json.encode(one.attestation), read_installed_folder(place)
@@ -97,7 +88,7 @@ def check_locked(one: LockedSkill, folder: Path, trusted: "Iterable[PublicKey]")
 
 def require_nothing_else(lock_file: LockFile, folder: Path) -> None:
     """Raise AttestationInvalid where the folder holds something that the lock does not name."""
-    known = {folder_of(one.skill) for one in lock_file.skills} | {RECORDS}
+    known = {installed.folder_of(one.skill) for one in lock_file.skills} | {installed.RECORDS}
     others = sorted(path.name for path in folder.iterdir() if path.name not in known)
     if others:
         message = f"{folder} holds what the lock does not name: {', '.join(others[:10])}."
@@ -120,7 +111,7 @@ class InstallOutcome(msgspec.Struct, frozen=True):
 class Download(msgspec.Struct, frozen=True):
     """A version whose bytes are those that its attestation names."""
 
-    record: InstallRecord
+    record: installed.InstallRecord
     files: tuple[SkillFile, ...]
     key_id: str
 
@@ -130,7 +121,7 @@ class Download(msgspec.Struct, frozen=True):
 @click.option(
     "--into",
     type=click.Path(path_type=Path),
-    default=DEFAULT_FOLDER,
+    default=installed.DEFAULT_FOLDER,
     show_default=True,
     help="The folder that skills are installed into; the skill gets a folder of its own in it.",
 )
@@ -212,7 +203,7 @@ async def _download(caller: Caller, name: str, version: str | None) -> Download:
     keys = await fetch_keys(caller)
     files, key_id = await in_thread(_check, shown.skill, wanted, archive, envelope, keys)
     digest = digest_of_files(files)
-    record = InstallRecord(shown.skill, wanted, digest, caller.registry, msgspec.Raw(envelope))
+    record = installed.InstallRecord(shown.skill, wanted, digest, caller.registry, msgspec.Raw(envelope))
     return Download(record, files, key_id)
 
 
@@ -248,12 +239,12 @@ def _check(
 def _put(found: Download, into: Path, *, force: bool) -> InstallOutcome:
     record = found.record
     skill, digest = record.skill, record.digest
-    target = into / folder_of(skill)
-    changed = not is_installed(target, digest)
+    target = into / installed.folder_of(skill)
+    changed = not installed.is_installed(target, digest)
     if changed and not force:
-        check_replaceable(target, skill)
-    if changed or not is_recorded(target, record):
-        write_install(target, found.files, record)
+        installed.check_replaceable(target, skill)
+    if changed or not installed.is_recorded(target, record):
+        installed.write_install(target, found.files, record)
     return InstallOutcome(skill, record.version, digest, str(target), len(found.files), found.key_id, changed)
 
 

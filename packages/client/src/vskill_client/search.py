@@ -6,15 +6,7 @@ import click
 
 from vskill_client.destination import run_with_caller, tell_registries
 from vskill_client.output import json_option, print_json, print_table
-from vskill_client.wire.skills import (
-    SEARCH_SKILLS,
-    AgeChoice,
-    InstallsChoice,
-    OwnerChoice,
-    SearchAnswer,
-    SearchSkills,
-    SkillCard,
-)
+from vskill_client.wire import skills
 from vskill_core.capability import Lack, describe_needs
 from vskill_core.plural import counted
 
@@ -25,9 +17,9 @@ _FILTERS = {
     "category": ((), "Only this category."),
     "agent": ((), "Only skills for this agent."),
     "owner": ((), "Only skills of this owner."),
-    "provenance": (get_args(OwnerChoice), "Only what the owner of its repository submitted."),
-    "min_installs": (get_args(InstallsChoice), "Only what was installed at least this often."),
-    "min_age": (get_args(AgeChoice), "Only what was first published at least this many days ago."),
+    "provenance": (get_args(skills.OwnerChoice), "Only what the owner of its repository submitted."),
+    "min_installs": (get_args(skills.InstallsChoice), "Only what was installed at least this often."),
+    "min_age": (get_args(skills.AgeChoice), "Only what was first published at least this many days ago."),
 }
 
 
@@ -49,8 +41,8 @@ def search(*, words: tuple[str, ...], limit: int, as_json: bool, **filters: Any)
     Names and descriptions are searched, for any of the words in any form; the last word may be the beginning of
     one. Blocked and withdrawn skills come last.
     """
-    asked = SearchSkills(q=" ".join(words), limit=limit, **filters)
-    found = run_with_caller(lambda caller: caller.call(SEARCH_SKILLS, asked))
+    asked = skills.SearchSkills(q=" ".join(words), limit=limit, **filters)
+    found = run_with_caller(lambda caller: caller.call(skills.SEARCH_SKILLS, asked))
     if as_json:
         print_json(found)
     else:
@@ -59,7 +51,7 @@ def search(*, words: tuple[str, ...], limit: int, as_json: bool, **filters: Any)
         tell_registries()
 
 
-def tell_facts(card: SkillCard) -> str:
+def tell_facts(card: skills.SkillCard) -> str:
     """What tells a skill apart: why it cannot be installed, or what it needs, and its licence."""
     if card.is_blocked or card.is_withdrawn:
         return card.cert_tier.lower()
@@ -68,7 +60,7 @@ def tell_facts(card: SkillCard) -> str:
     return ", ".join([*needs, *([licence] if licence else [])])
 
 
-def _show(found: SearchAnswer, words: str) -> None:
+def _show(found: skills.SearchAnswer, words: str) -> None:
     if found.truncated and not found.results:
         click.echo("The search took too long. Use other words, or fewer.")
         return

@@ -14,16 +14,7 @@ import msgspec
 
 from vskill_client.destination import Caller, current_destination
 from vskill_client.output import StatusLine, bold, plain, print_wrapped, show_text_time
-from vskill_client.wire.submissions import (
-    FINDINGS,
-    RUNS,
-    SHOW,
-    FindingView,
-    RunFindings,
-    SubmissionRequest,
-    SubmissionRuns,
-    SubmissionView,
-)
+from vskill_client.wire import submissions
 from vskill_core.plural import counted
 
 #: Of one skill's findings, the first so many; the rest are counted.
@@ -52,7 +43,7 @@ class Explanation(msgspec.Struct, frozen=True):
     advice: str = ""
 
 
-async def explain(caller: Caller, view: SubmissionView, title: str = "") -> Explanation:
+async def explain(caller: Caller, view: submissions.SubmissionView, title: str = "") -> Explanation:
     """The explanation of a run that is over, or of where it stands."""
     lines = await _read_lines(caller, view)
     if len(lines) > MOST_FINDINGS:
@@ -77,7 +68,7 @@ def print_grounds(one: Explanation, indent: int = 2) -> None:
         print_wrapped(one.advice, indent, "What to do: ")
 
 
-def _reason(view: SubmissionView) -> str:
+def _reason(view: submissions.SubmissionView) -> str:
     if view.published_version is not None and view.state == "PUBLISHED" and view.published_skill:
         certification = view.decision.certification if view.decision else None
         return f"{view.published_skill} {view.published_version}" + (
@@ -86,12 +77,14 @@ def _reason(view: SubmissionView) -> str:
     return view.history[-1].reason
 
 
-async def _read_lines(caller: Caller, view: SubmissionView) -> list[str]:
+async def _read_lines(caller: Caller, view: submissions.SubmissionView) -> list[str]:
     """What counted in the decision, the worst first, and the notes on form. Of what was published only the notes: it
     passed."""
     if view.scan is None or view.decision is None:
         return []
-    found = await caller.call(FINDINGS, RunFindings(submission_id=view.id, run=view.run))
+    found = await caller.call(
+        submissions.FINDINGS, submissions.RunFindings(submission_id=view.id, run=view.run)
+    )
     named = () if view.state == "PUBLISHED" else view.decision.rule_ids
     counted = [one for one in found.findings if one.kind != "capability" and one.rule_id in named]
     notes = [f"SKILL.md line {one.line} (note): {one.sentence} {one.fix}" for one in found.notes]
@@ -99,15 +92,15 @@ async def _read_lines(caller: Caller, view: SubmissionView) -> list[str]:
     return [*_lines(counted), *told, *notes]
 
 
-def _lines(findings: list[FindingView]) -> list[str]:
+def _lines(findings: list[submissions.FindingView]) -> list[str]:
     """One for each rule and file, with all its places."""
-    places: dict[tuple[str, str], list[FindingView]] = {}
+    places: dict[tuple[str, str], list[submissions.FindingView]] = {}
     for finding in findings:
         places.setdefault((finding.rule_id, finding.file), []).append(finding)
     return [_line(same) for same in places.values()]
 
 
-def _line(same: list[FindingView]) -> str:
+def _line(same: list[submissions.FindingView]) -> str:
     first = same[0]
     numbers = sorted({finding.line for finding in same if finding.line})
     where = first.file or "the whole skill"
@@ -116,7 +109,7 @@ def _line(same: list[FindingView]) -> str:
     return " ".join(f"{where} ({first.severity}, {first.rule_id}): {first.why} {first.remedy}".split())
 
 
-def _advice(view: SubmissionView) -> str:
+def _advice(view: submissions.SubmissionView) -> str:
     codes, destination = view.decision.rule_ids if view.decision else (), current_destination()
     appeal = f"'{destination.command_line('submission', 'appeal', view.id)}'"
     match view.state:
@@ -158,14 +151,16 @@ _NOBODY = (
 )
 
 
-async def follow_all(caller: Caller, views: Sequence[SubmissionView], *, quiet: bool) -> list[SubmissionView]:
+async def follow_all(
+    caller: Caller, views: Sequence[submissions.SubmissionView], *, quiet: bool
+) -> list[submissions.SubmissionView]:
     """Each as it ended, in the order given."""
     watch = _Watch(caller, views, quiet=quiet)
     with StatusLine("waiting for a worker", quiet=quiet) as status:
         return await watch.to_the_end(status)
 
 
-async def print_ends(caller: Caller, titled: Sequence[tuple[str, SubmissionView]]) -> None:
+async def print_ends(caller: Caller, titled: Sequence[tuple[str, submissions.SubmissionView]]) -> None:
     """A block for each, those that need attention last, where the eye is. A single one's steps were shown as they were
     written, so only what they rest on is added."""
     if len(titled) == 1:
@@ -179,7 +174,7 @@ async def print_ends(caller: Caller, titled: Sequence[tuple[str, SubmissionView]
     click.echo(plain(tally([record for _, record in titled])))
 
 
-def tally(records: Sequence[SubmissionView]) -> str:
+def tally(records: Sequence[submissions.SubmissionView]) -> str:
     """`6 skills: 1 PUBLISHED, 2 REJECTED, …`, by how often."""
     counts = Counter(record.state for record in records)
     return f"{counted(len(records), 'skill')}: " + ", ".join(
@@ -190,7 +185,7 @@ def tally(records: Sequence[SubmissionView]) -> str:
 class _Watch:
     """The records that are followed, and what was said about them."""
 
-    def __init__(self, caller: Caller, records: Sequence[SubmissionView], *, quiet: bool) -> None:
+    def __init__(self, caller: Caller, records: Sequence[submissions.SubmissionView], *, quiet: bool) -> None:
         self._caller = caller
         self._records = list(records)
         self._quiet = quiet
@@ -198,7 +193,7 @@ class _Watch:
         self._moved_at = time.monotonic()
         self._warned = quiet
 
-    async def to_the_end(self, status: StatusLine) -> list[SubmissionView]:
+    async def to_the_end(self, status: StatusLine) -> list[submissions.SubmissionView]:
         import asyncio
 
         while True:
@@ -224,7 +219,7 @@ class _Watch:
                     click.echo(plain(f"  {show_text_time(event.at)}  {event.to:<15} {event.reason}"))
         self._records[index] = record
 
-    def _tell_progress(self, status: StatusLine, open_ones: list[SubmissionView]) -> None:
+    def _tell_progress(self, status: StatusLine, open_ones: list[submissions.SubmissionView]) -> None:
         if not self._warned and time.monotonic() - self._moved_at > QUIET_S:
             self._warned = True
             status.hide()
@@ -238,15 +233,17 @@ class _Watch:
         status.update(f"{done} of {len(self._records)} decided; {rest}")
 
 
-def _is_over(view: SubmissionView) -> bool:
+def _is_over(view: submissions.SubmissionView) -> bool:
     """Whether no worker owes its run anything."""
     return view.category not in {"waiting", "running"}
 
 
-async def _read_run(caller: Caller, submission_id: str, run: int) -> SubmissionView:
+async def _read_run(caller: Caller, submission_id: str, run: int) -> submissions.SubmissionView:
     """The run that is followed, also when another one has begun since."""
-    shown = await caller.call(SHOW, SubmissionRequest(submission_id=submission_id))
+    shown = await caller.call(submissions.SHOW, submissions.SubmissionRequest(submission_id=submission_id))
     if shown.run == run:
         return shown
-    found = await caller.call(RUNS, SubmissionRuns(submission_id=submission_id, limit=20))
+    found = await caller.call(
+        submissions.RUNS, submissions.SubmissionRuns(submission_id=submission_id, limit=20)
+    )
     return next((one for one in found.runs if one.run == run), shown)

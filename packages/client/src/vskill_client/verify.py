@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from vskill_client import install
 from vskill_client.destination import Caller, current_destination, run_with_caller
-from vskill_client.install import (
-    check_locked,
-    fetch_keys,
-    look_up_skill,
-    read_lock,
-    require_nothing_else,
-    split_version,
-)
 from vskill_client.installed import InstallRecord, read_record
 from vskill_client.output import json_option, print_json, print_table
 from vskill_client.revocation_check import open_list, require_not_revoked
@@ -176,7 +169,9 @@ def _check_file(
     from vskill_core.verification import check_attestation
 
     destination = current_destination()
-    trusted = given or (run_with_caller(fetch_keys) if destination.registry else destination.own_keys())
+    trusted = given or (
+        run_with_caller(install.fetch_keys) if destination.registry else destination.own_keys()
+    )
     checked = check_attestation(
         attestation.read_bytes(),
         trusted,
@@ -203,7 +198,7 @@ def _check_folder(
         about = f"{record.skill}@{record.version}"
         checked = check_attestation(bytes(record.attestation), given, files=files, about=about)
         return checked, Vouched(keys=given)
-    name, version = _name_installed(folder, record) if skill is None else split_version(skill)
+    name, version = _name_installed(folder, record) if skill is None else install.split_version(skill)
     digest = digest_of_files(files)
     asked = run_with_caller(lambda caller: _ask(caller, name, version, digest))
     return check_attestation(asked.envelope, asked.keys, files=files, about=asked.name), asked
@@ -220,13 +215,13 @@ def _verify_lock(
     as_json: bool,
 ) -> None:
     """Every skill of the lock is in the folder as it was locked, nothing else is, and none was withdrawn."""
-    lock = read_lock(lock_file)
+    lock = install.read_lock(lock_file)
     vouched = Vouched(keys=given) if given is not None else run_with_caller(_ask_keys_and_list)
     for one in lock.skills:
-        checked = check_locked(one, folder, vouched.keys)
+        checked = install.check_locked(one, folder, vouched.keys)
         if publisher:
             checked.require_publisher(publisher)
-    require_nothing_else(lock, folder)
+    install.require_nothing_else(lock, folder)
     versions = ((one.skill, one.version, one.digest) for one in lock.skills)
     serial = _require_current(versions, revocations, vouched, offline_ok=offline_ok)
     count = len(lock.skills)
@@ -239,7 +234,7 @@ def _verify_lock(
 
 async def _ask_keys_and_list(caller: Caller) -> Vouched:
     revocations = await caller.call(READ_LIST, ReadRevocationList())
-    return Vouched(keys=await fetch_keys(caller), revocations=revocations)
+    return Vouched(keys=await install.fetch_keys(caller), revocations=revocations)
 
 
 def _name_installed(folder: Path, record: InstallRecord | None) -> tuple[str, str | None]:
@@ -256,7 +251,7 @@ def _name_installed(folder: Path, record: InstallRecord | None) -> tuple[str, st
 
 async def _ask(caller: Caller, name: str, version: str | None, digest: str = "") -> Vouched:
     """What the registry vouches for: the version that is named, or the one with this content."""
-    shown = await look_up_skill(caller, name)
+    shown = await install.look_up_skill(caller, name)
     fitting = [one for one in shown.versions if version in (None, one.version) and digest in ("", one.digest)]
     what = shown.skill if version is None else f"{shown.skill} {version}"
     if not fitting and not digest:

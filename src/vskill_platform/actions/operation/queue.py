@@ -21,21 +21,14 @@ from vskill_platform.queue.health import QueueHealth, queue_health_for
 from vskill_platform.queue.outlook import Outlook, look_ahead
 from vskill_platform.queue.recovery import recover_everything
 from vskill_platform.store.people.audit import note
-from vskill_platform.store.submissions.statistics import (
-    Activity,
-    WaitingLine,
-    recent_activity,
-    recent_hours,
-    waiting_line,
-    waits,
-)
+from vskill_platform.store.submissions import statistics
 from vskill_platform.store.submissions.submission_lists import FoundSubmissions, find_submissions
 from vskill_platform.submission_store import count_submissions, get_stuck_submissions
 
 QUEUE = "/api/v1/queue"
 ADMIN_QUEUE = "/api/v1/admin/queue"
 #: What ended lately.
-QueueActivity: TypeAlias = Activity
+QueueActivity: TypeAlias = statistics.Activity
 
 
 class ViolationView(Wire, frozen=True):
@@ -221,7 +214,7 @@ async def show_health(actor: Principal, _request: NoParameters) -> HealthAnswer:
 async def show_stats(actor: Principal, _request: NoParameters) -> QueueStats:
     audiences = audiences_of(actor)
     counts = await count_submissions(audiences=audiences)
-    lately = await recent_activity(audiences=audiences)
+    lately = await statistics.recent_activity(audiences=audiences)
     return QueueStats(
         counts=stats_view(counts),
         ended_last_hour=None if lately.truncated else len(lately.ends),
@@ -358,15 +351,15 @@ class QueueLook(msgspec.Struct, frozen=True):
     counts: StatsView
     found: FoundSubmissions
     health: HealthAnswer
-    activity: Activity
+    activity: statistics.Activity
     rows: tuple[QueueRow, ...]
     #: Where a stream of changes goes on from this look.
     cursor: str
     now: int
 
 
-async def read_activity(reader: Principal) -> Activity:
-    return await recent_hours(audiences=audiences_of(reader))
+async def read_activity(reader: Principal) -> statistics.Activity:
+    return await statistics.recent_hours(audiences=audiences_of(reader))
 
 
 async def look_at_queue(
@@ -375,7 +368,7 @@ async def look_at_queue(
     asked: ListSubmissions,
     *,
     health: Callable[[], Awaitable[HealthAnswer]],
-    activity: Callable[[], Awaitable[Activity]],
+    activity: Callable[[], Awaitable[statistics.Activity]],
 ) -> QueueLook:
     """`health` and `activity` may be a few seconds old: the caller caches them for readers of the same audiences."""
     audiences = audiences_of(reader)
@@ -391,8 +384,8 @@ async def look_at_queue(
     )
     seen_health, seen_activity = await health(), await activity()
     now = services.kv.now()
-    some_wait = any(waits(record, now) for record in found.items)
-    line = await waiting_line(audiences=audiences) if some_wait else None
+    some_wait = any(statistics.waits(record, now) for record in found.items)
+    line = await statistics.waiting_line(audiences=audiences) if some_wait else None
     outlook = await look_ahead() if some_wait else None
     rows = tuple(queue_row(record, line, seen_activity, outlook) for record in found.items)
     return QueueLook(counts, found, seen_health, seen_activity, rows, cursor, now)
@@ -400,8 +393,8 @@ async def look_at_queue(
 
 def queue_row(
     record: Submission,
-    line: WaitingLine | None = None,
-    activity: Activity | None = None,
+    line: statistics.WaitingLine | None = None,
+    activity: statistics.Activity | None = None,
     outlook: Outlook | None = None,
 ) -> QueueRow:
     place = None if line is None else line.position(record)

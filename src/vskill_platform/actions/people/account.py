@@ -27,14 +27,7 @@ from vskill_platform.actions.people.accounts import (
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.people.namespace import Access
 from vskill_platform.domain.people.token import TokenScope
-from vskill_platform.store.people.accounts import (
-    LinkedIdentity,
-    User,
-    UserChange,
-    change_user,
-    get_user,
-    split_identities,
-)
+from vskill_platform.store.people import accounts
 from vskill_platform.store.people.attempts import count_attempt
 from vskill_platform.store.people.directories import forget_sent
 from vskill_platform.store.people.identities import find_account, name_identity, put_identity
@@ -97,13 +90,13 @@ async def who_am_i(actor: Principal, _request: NoParameters) -> AccountView:
 
 
 async def read_own_account(reader: Principal) -> ManagedAccount:
-    return account_view(await get_user(own_name(reader)))
+    return account_view(await accounts.get_user(own_name(reader)))
 
 
 async def change_password(services: Services, actor: Principal, request: ChangeOwnPassword) -> SignedOut:
     """End every session and token, because one of them may be the reason for the change. Failed attempts are counted
     per account, whatever their address: the attacker already holds a session or a token."""
-    user = await get_user(own_name(actor))
+    user = await accounts.get_user(own_name(actor))
     await count_attempt(user.name, f"the account {user.name}")
     if user.password is None:
         message = f"{user.name} signs in without a password."
@@ -131,7 +124,7 @@ def own_name(actor: Principal) -> str:
 
 
 async def list_own(actor: Principal, _request: NoParameters) -> OwnIdentities:
-    return _own(await get_user(own_name(actor)))
+    return _own(await accounts.get_user(own_name(actor)))
 
 
 async def unlink_own(services: Services, actor: Principal, request: UnlinkOwnIdentity) -> OwnIdentities:
@@ -145,17 +138,17 @@ async def unlink_of(services: Services, actor: Principal, request: UnlinkIdentit
     return account_view(await _unlink(services, actor, request.name, request.identity, request.reason))
 
 
-def _own(user: User) -> OwnIdentities:
+def _own(user: accounts.User) -> OwnIdentities:
     return OwnIdentities(user.password is not None, view_identities(user))
 
 
-async def _unlink(services: Services, actor: Principal, name: str, wanted: str, reason: str) -> User:
+async def _unlink(services: Services, actor: Principal, name: str, wanted: str, reason: str) -> accounts.User:
     """The account without the identity: what it said of groups goes with it, and so do the sessions of that provider,
     all sessions and tokens if nobody can sign in any more."""
-    link = _find(await get_user(name), wanted)
+    link = _find(await accounts.get_user(name), wanted)
     details = {"login": link.login, "id": link.id, "issuer": link.issuer}
 
-    async def decide(user: User) -> UserChange:
+    async def decide(user: accounts.User) -> accounts.UserChange:
         link = _find(user, wanted)
         access, now = (await read_access())[0], services.kv.now()
         left = _without(services, user, link, now)
@@ -164,24 +157,26 @@ async def _unlink(services: Services, actor: Principal, name: str, wanted: str, 
         if not has_way_in(services.settings, access, left):
             left = end_access(left, now)
         _, version = await find_account(link)
-        return UserChange(left, (put_identity(link, "", version), *forget_sent(name, link)))
+        return accounts.UserChange(left, (put_identity(link, "", version), *forget_sent(name, link)))
 
-    return await change_user(
+    return await accounts.change_user(
         name, decide, action="identity unlinked", by=actor.actor, reason=reason, details=details
     )
 
 
-def _find(user: User, wanted: str) -> LinkedIdentity:
+def _find(user: accounts.User, wanted: str) -> accounts.LinkedIdentity:
     for one in user.linked:
         if name_identity(one) == wanted:
             return one
     raise NotFound(f"{user.name} has no identity {wanted!r}.", identity=wanted)
 
 
-def _without(services: Services, user: User, link: LinkedIdentity, now: int) -> User:
+def _without(
+    services: Services, user: accounts.User, link: accounts.LinkedIdentity, now: int
+) -> accounts.User:
     """The account's record without the identity. A provider that is not set up any more has no name to end sessions
     by, so all of them end."""
-    _, others = split_identities(user, link.issuer, link.id)
+    _, others = accounts.split_identities(user, link.issuer, link.id)
     left = msgspec.structs.replace(user, identities=others, github=None if link.is_github else user.github)
     provider = provider_of(services.settings, link)
     if provider is None:
@@ -189,7 +184,9 @@ def _without(services: Services, user: User, link: LinkedIdentity, now: int) -> 
     return msgspec.structs.replace(left, unlinked={**user.unlinked, provider: now})
 
 
-def _require_own(services: Services, access: Access, left: User, link: LinkedIdentity) -> None:
+def _require_own(
+    services: Services, access: Access, left: accounts.User, link: accounts.LinkedIdentity
+) -> None:
     # A directory whose token was made anew keeps those too whom it has not spoken of since.
     said = link.directory if link.issuer in access.directories else None
     if said is not None and not said.deleted:

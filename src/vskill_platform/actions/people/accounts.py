@@ -18,21 +18,13 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import SCOPES_OF, Token
 from vskill_platform.ledger.kv.entries import Assert
 from vskill_platform.records import Skips, read_entries
-from vskill_platform.store.people.accounts import (
-    Role,
-    User,
-    UserChange,
-    change_user,
-    create_user,
-    find_admins,
-    list_users,
-)
+from vskill_platform.store.people import accounts
 from vskill_platform.store.people.identities import name_identity
 from vskill_platform.store.people.passwords import check_password, hash_password, new_password
 
 ACCOUNTS = "/api/v1/admin/accounts"
 #: From an account's record to what it becomes.
-DecideUser = Callable[[User], Awaitable[UserChange]]
+DecideUser = Callable[[accounts.User], Awaitable[accounts.UserChange]]
 
 
 class IdentityView(Wire, frozen=True):
@@ -54,7 +46,7 @@ class ManagedAccount(Wire, frozen=True):
     """An account, as admins see it."""
 
     name: str
-    role: Role
+    role: accounts.Role
     #: it cannot sign in
     disabled: bool
     #: it can sign in with a password
@@ -107,7 +99,7 @@ class CreateAccount(ActionRequest, frozen=True, kw_only=True):
     #: 1 to 50 of a-z, 0-9 and single hyphens
     name: AccountName
     #: what it may do
-    role: Role
+    role: accounts.Role
     #: why; kept in the audit
     reason: Reason
     #: 12 to 200 characters; one is generated where it is left out
@@ -126,7 +118,7 @@ class ChangeAccountRole(ChangeAccount, frozen=True, kw_only=True):
     """An account's new role."""
 
     #: what it may do
-    role: Role
+    role: accounts.Role
 
 
 class ResetPassword(ChangeAccount, frozen=True, kw_only=True):
@@ -139,13 +131,13 @@ class ResetPassword(ChangeAccount, frozen=True, kw_only=True):
 
 
 async def list_accounts(request: ListAccounts) -> AccountPage:
-    found = await list_users(after=request.after, limit=request.limit)
+    found = await accounts.list_users(after=request.after, limit=request.limit)
     return AccountPage(tuple(map(account_view, found.items)), found.after, found.skipped)
 
 
 async def create(actor: Principal, request: CreateAccount) -> AccountPassword:
     generated = new_password() if request.password is None else None
-    user = await create_user(
+    user = await accounts.create_user(
         request.name.lower(),
         request.role,
         by=actor.actor,
@@ -158,7 +150,7 @@ async def create(actor: Principal, request: CreateAccount) -> AccountPassword:
 async def change_role(services: Services, actor: Principal, request: ChangeAccountRole) -> ManagedAccount:
     """The new role counts from the next request of the account."""
 
-    async def decide(user: User) -> UserChange:
+    async def decide(user: accounts.User) -> accounts.UserChange:
         changed = msgspec.structs.replace(user, role=request.role)
         return await keeping_an_admin(user, await _without_tokens_beyond(services, user, changed))
 
@@ -169,7 +161,7 @@ async def disable(services: Services, actor: Principal, request: ChangeAccount) 
     if request.name == actor.account:
         raise NotPermitted("You cannot lock out your own account; ask another admin.", account=request.name)
 
-    async def decide(user: User) -> UserChange:
+    async def decide(user: accounts.User) -> accounts.UserChange:
         ended = by_an_admin(end_access(user, services.kv.now()))
         return await keeping_an_admin(user, msgspec.structs.replace(ended, disabled=True))
 
@@ -177,8 +169,8 @@ async def disable(services: Services, actor: Principal, request: ChangeAccount) 
 
 
 async def enable(_services: Services, actor: Principal, request: ChangeAccount) -> ManagedAccount:
-    async def decide(user: User) -> UserChange:
-        return UserChange(msgspec.structs.replace(by_an_admin(user), disabled=False))
+    async def decide(user: accounts.User) -> accounts.UserChange:
+        return accounts.UserChange(msgspec.structs.replace(by_an_admin(user), disabled=False))
 
     return await _change(actor, request, "account enabled", decide)
 
@@ -197,27 +189,31 @@ async def sign_out_account(services: Services, actor: Principal, request: Change
 # Changes that an account also makes to itself.
 
 
-async def set_password(services: Services, name: str, password: str, *, by: str, reason: str) -> User:
+async def set_password(
+    services: Services, name: str, password: str, *, by: str, reason: str
+) -> accounts.User:
     encoded = await hash_password(check_password(password, name))
 
-    async def decide(user: User) -> UserChange:
-        return UserChange(msgspec.structs.replace(end_access(user, services.kv.now()), password=encoded))
+    async def decide(user: accounts.User) -> accounts.UserChange:
+        return accounts.UserChange(
+            msgspec.structs.replace(end_access(user, services.kv.now()), password=encoded)
+        )
 
-    return await change_user(name, decide, action="account password", by=by, reason=reason)
-
-
-async def end_all(services: Services, name: str, *, by: str, reason: str) -> User:
-    async def decide(user: User) -> UserChange:
-        return UserChange(end_access(user, services.kv.now()))
-
-    return await change_user(name, decide, action="signed out everywhere", by=by, reason=reason)
+    return await accounts.change_user(name, decide, action="account password", by=by, reason=reason)
 
 
-def end_access(user: User, now: int) -> User:
+async def end_all(services: Services, name: str, *, by: str, reason: str) -> accounts.User:
+    async def decide(user: accounts.User) -> accounts.UserChange:
+        return accounts.UserChange(end_access(user, services.kv.now()))
+
+    return await accounts.change_user(name, decide, action="signed out everywhere", by=by, reason=reason)
+
+
+def end_access(user: accounts.User, now: int) -> accounts.User:
     return msgspec.structs.replace(user, signed_out_at=now, tokens=())
 
 
-def by_an_admin(user: User) -> User:
+def by_an_admin(user: accounts.User) -> accounts.User:
     """The account's record where an admin decides whether it is disabled: no directory undoes that."""
     links = (
         link
@@ -235,13 +231,15 @@ async def _change(
     decide: DecideUser,
     details: Mapping[str, str] | None = None,
 ) -> ManagedAccount:
-    changed = await change_user(
+    changed = await accounts.change_user(
         request.name, decide, action=verb, by=actor.actor, reason=request.reason, details=details
     )
     return account_view(changed)
 
 
-async def _without_tokens_beyond(services: Services, before: User, after: User) -> User:
+async def _without_tokens_beyond(
+    services: Services, before: accounts.User, after: accounts.User
+) -> accounts.User:
     """Remove the tokens with a scope that either role may not hold: they end with a demotion, and gain nothing by a
     promotion. A token that cannot be read is removed too, so that it blocks neither change."""
     allowed = set(SCOPES_OF[before.role]) & set(SCOPES_OF[after.role])
@@ -254,20 +252,20 @@ async def _without_tokens_beyond(services: Services, before: User, after: User) 
     return msgspec.structs.replace(after, tokens=left)
 
 
-async def keeping_an_admin(before: User, after: User) -> UserChange:
+async def keeping_an_admin(before: accounts.User, after: accounts.User) -> accounts.UserChange:
     """The change, if another admin can still sign in; NotPermitted otherwise. The commit asserts the other admin, so
     two admins who disable each other do not both succeed."""
-    was, stays = (user.role is Role.ADMIN and not user.disabled for user in (before, after))
+    was, stays = (user.role is accounts.Role.ADMIN and not user.disabled for user in (before, after))
     if stays or not was:
-        return UserChange(after)
-    for other, version in await find_admins():
+        return accounts.UserChange(after)
+    for other, version in await accounts.find_admins():
         if other.name != before.name and not other.disabled:
-            return UserChange(after, (Assert(keys.user(other.name), version),))
+            return accounts.UserChange(after, (Assert(keys.user(other.name), version),))
     message = f"{before.name} is the only admin; create another admin first."
     raise NotPermitted(message, account=before.name)
 
 
-def account_view(user: User) -> ManagedAccount:
+def account_view(user: accounts.User) -> ManagedAccount:
     return ManagedAccount.of(
         user,
         has_password=user.password is not None,
@@ -277,7 +275,7 @@ def account_view(user: User) -> ManagedAccount:
     )
 
 
-def view_identities(user: User) -> tuple[IdentityView, ...]:
+def view_identities(user: accounts.User) -> tuple[IdentityView, ...]:
     return tuple(IdentityView.of(one, id=name_identity(one)) for one in user.linked)
 
 

@@ -14,31 +14,13 @@ from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.people.namespaces import NAMESPACE, NamespaceRequest, object_of, written
 from vskill_platform.actions.people.owners import RepositoryAddress
 from vskill_platform.actions.principal import Principal, Right
-from vskill_platform.domain.people.source_credential import (
-    MOST_CREDENTIALS,
-    SSH_PORT,
-    NamespaceCredentials,
-    Sealed,
-    SourceCredential,
-    host_keys_of,
-    read_address,
-    read_host_keys,
-)
+from vskill_platform.domain.people import source_credential
 from vskill_platform.signing.deploy_key import make_deploy_key
 from vskill_platform.signing.sealing import HOW_TO
 from vskill_platform.sources.ssh import require_client
+from vskill_platform.store.people import source_credentials
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import read_directory
-from vskill_platform.store.people.source_credentials import (
-    ExaminedCredential,
-    ask_host_key,
-    change_credentials,
-    examine_credentials,
-    read_credentials,
-    seal_credential,
-    seal_with_host_keys,
-    sealing_keys,
-)
 
 CREDENTIALS = f"{NAMESPACE}/credentials"
 
@@ -73,7 +55,7 @@ class AddKey(NamespaceRequest, frozen=True, kw_only=True):
     #: the user name for SSH
     user: SshUser = "git"
     #: the port for SSH
-    port: Port = SSH_PORT
+    port: Port = source_credential.SSH_PORT
     #: fingerprints of the server's host key, such as SHA256:...; large forges' are known, others' are shown to confirm
     host_key: HostKeys = ""
     #: why; kept in the audit
@@ -126,16 +108,16 @@ class CredentialList(Wire, frozen=True):
 
 
 async def list_credentials(request: NamespaceRequest) -> CredentialList:
-    return await _view(await read_credentials(written(request.name)))
+    return await _view(await source_credentials.read_credentials(written(request.name)))
 
 
 async def add_token(services: Services, actor: Principal, request: AddToken) -> CredentialList:
     name = written(request.name)
-    made = SourceCredential(
+    made = source_credential.SourceCredential(
         id=services.clock.new_id(),
-        address=read_address(request.repo_url, name),
+        address=source_credential.read_address(request.repo_url, name),
         user=request.user or "x-access-token",
-        sealed=Sealed("", b""),
+        sealed=source_credential.Sealed("", b""),
         by=actor.actor,
         created_at=services.kv.now(),
     )
@@ -144,20 +126,22 @@ async def add_token(services: Services, actor: Principal, request: AddToken) -> 
 
 async def add_key(services: Services, actor: Principal, request: AddKey) -> CredentialList:
     name = written(request.name)
-    address = read_address(request.repo_url, name)
+    address = source_credential.read_address(request.repo_url, name)
     user, port = _server_of(request)
     await _require_possible(name)
     require_client()
-    host_keys = read_host_keys(request.host_key) or host_keys_of(address, port)
+    host_keys = source_credential.read_host_keys(request.host_key) or source_credential.host_keys_of(
+        address, port
+    )
     if not host_keys:
         await _show_host_key(address, user, port)
     credential_id = services.clock.new_id()
     secret, public = make_deploy_key(f"vskill-{credential_id}")
-    made = SourceCredential(
+    made = source_credential.SourceCredential(
         id=credential_id,
         address=address,
         user=user,
-        sealed=Sealed("", b""),
+        sealed=source_credential.Sealed("", b""),
         by=actor.actor,
         created_at=services.kv.now(),
         public_key=public,
@@ -185,7 +169,7 @@ async def _show_host_key(address: str, user: str, port: int) -> NoReturn:
     """Raise with the host key that the server shows, for somebody to compare and confirm."""
     repository = address if address.count("/") > 1 else f"{address}/any"
     place = normalise(f"https://{repository}")
-    shown = await ask_host_key(place, user, port)
+    shown = await source_credentials.ask_host_key(place, user, port)
     raise InvalidInput(
         f"{place.host} shows the SSH host key {shown}, and nobody has said yet that it is the right one.",
         field="host_key",
@@ -200,15 +184,17 @@ async def set_host_key(actor: Principal, request: SetHostKey) -> CredentialList:
     if not wanted.public_key:
         message = f"{wanted.id} is a token, which has no host key."
         raise InvalidInput(message, field="credential_id", fix="name a deploy key")
-    host_keys = read_host_keys(request.host_key)
+    host_keys = source_credential.read_host_keys(request.host_key)
     if not host_keys:
         raise InvalidInput("The host key is empty.", field="host_key", fix="give its fingerprint, SHA256:…")
     await _require_possible(name)
-    known_keys = await sealing_keys()
+    known_keys = await source_credentials.sealing_keys()
 
-    def change(now: NamespaceCredentials) -> NamespaceCredentials:
+    def change(now: source_credential.NamespaceCredentials) -> source_credential.NamespaceCredentials:
         changed = (
-            seal_with_host_keys(known_keys, name, one, host_keys) if one.id == wanted.id else one
+            source_credentials.seal_with_host_keys(known_keys, name, one, host_keys)
+            if one.id == wanted.id
+            else one
             for one in now.credentials
         )
         return msgspec.structs.replace(now, credentials=tuple(changed))
@@ -217,20 +203,22 @@ async def set_host_key(actor: Principal, request: SetHostKey) -> CredentialList:
     return await _change(actor, "host key of a deploy key changed", named, name, change, request.reason)
 
 
-async def look_at_sealing() -> tuple[str, list[ExaminedCredential]]:
-    keys_here = await sealing_keys()
-    return keys_here[0].key_id if keys_here else "", await examine_credentials()
+async def look_at_sealing() -> tuple[str, list[source_credentials.ExaminedCredential]]:
+    keys_here = await source_credentials.sealing_keys()
+    return keys_here[0].key_id if keys_here else "", await source_credentials.examine_credentials()
 
 
 async def _add(
-    actor: Principal, name: str, made: SourceCredential, secret: bytes, reason: str
+    actor: Principal, name: str, made: source_credential.SourceCredential, secret: bytes, reason: str
 ) -> CredentialList:
     await _require_possible(name)
-    sealed = seal_credential((await sealing_keys())[0], name, made, secret)
+    sealed = source_credentials.seal_credential(
+        (await source_credentials.sealing_keys())[0], name, made, secret
+    )
 
-    def change(known: NamespaceCredentials) -> NamespaceCredentials:
-        if len(known.credentials) >= MOST_CREDENTIALS:
-            message = f"{name} has {MOST_CREDENTIALS} credentials, which is the limit."
+    def change(known: source_credential.NamespaceCredentials) -> source_credential.NamespaceCredentials:
+        if len(known.credentials) >= source_credential.MOST_CREDENTIALS:
+            message = f"{name} has {source_credential.MOST_CREDENTIALS} credentials, which is the limit."
             raise InvalidInput(message, field="repo_url", fix="remove one that is not used")
         return msgspec.structs.replace(known, credentials=(*known.credentials, sealed))
 
@@ -241,15 +229,15 @@ async def remove(actor: Principal, request: RemoveCredential) -> CredentialList:
     name = written(request.name)
     wanted = await _find(name, request.credential_id)
 
-    def change(now: NamespaceCredentials) -> NamespaceCredentials:
+    def change(now: source_credential.NamespaceCredentials) -> source_credential.NamespaceCredentials:
         left = tuple(one for one in now.credentials if one.id != request.credential_id)
         return msgspec.structs.replace(now, credentials=left)
 
     return await _change(actor, "credential removed", wanted, name, change, request.reason)
 
 
-async def _find(name: str, credential_id: str) -> SourceCredential:
-    for one in (await read_credentials(name)).credentials:
+async def _find(name: str, credential_id: str) -> source_credential.SourceCredential:
+    for one in (await source_credentials.read_credentials(name)).credentials:
         if one.id == credential_id:
             return one
     raise NotFound(f"{name} has no credential {credential_id}.", credential=credential_id)
@@ -258,16 +246,16 @@ async def _find(name: str, credential_id: str) -> SourceCredential:
 async def _change(
     actor: Principal,
     what: str,
-    credential: SourceCredential,
+    credential: source_credential.SourceCredential,
     name: str,
-    change: Callable[[NamespaceCredentials], NamespaceCredentials],
+    change: Callable[[source_credential.NamespaceCredentials], source_credential.NamespaceCredentials],
     reason: str,
 ) -> CredentialList:
     details = {"credential": credential.id, "address": credential.address}
     if credential.public_key:
         details["host_keys"] = ", ".join(credential.host_keys)
     note = AuditNote(what, name, actor.actor, reason, details)
-    return await _view(await change_credentials(name, change, note))
+    return await _view(await source_credentials.change_credentials(name, change, note))
 
 
 async def _require_possible(name: str) -> None:
@@ -280,10 +268,10 @@ async def _problem(name: str) -> str | None:
     namespace = (await read_directory()).namespaces.get(name)
     if namespace is None or not namespace.managed:
         return f"set first who may read {name}"
-    return None if await sealing_keys() else f"ask the operator to {HOW_TO}"
+    return None if await source_credentials.sealing_keys() else f"ask the operator to {HOW_TO}"
 
 
-async def _view(known: NamespaceCredentials) -> CredentialList:
+async def _view(known: source_credential.NamespaceCredentials) -> CredentialList:
     shown = tuple(SourceCredentialView.of(one) for one in known.credentials)
     return CredentialList(known.name, shown, await _problem(known.name))
 

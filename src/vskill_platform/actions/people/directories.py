@@ -15,55 +15,11 @@ from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.people.accounts import DecideUser, end_access, keeping_an_admin
 from vskill_platform.domain import keys
-from vskill_platform.domain.people.scim import (
-    ScimFilter,
-    ScimGroup,
-    ScimMember,
-    ScimUser,
-    convert,
-    document_of,
-    refuse,
-)
+from vskill_platform.domain.people import scim
 from vskill_platform.ledger.kv.entries import ABSENT, Delete, Operation, Put
 from vskill_platform.setting_issuers import MOST_GROUPS, Issuer
-from vskill_platform.store.people.accounts import (
-    DirectoryEntry,
-    LinkedIdentity,
-    NameTaken,
-    Role,
-    User,
-    UserChange,
-    change_user,
-    create_user,
-    read_user,
-    split_identities,
-)
+from vskill_platform.store.people import accounts, directories, identities
 from vskill_platform.store.people.audit import AuditNote, commit_audited
-from vskill_platform.store.people.directories import (
-    SentGroup,
-    find_by_name,
-    forget_sent,
-    group_id,
-    is_scim_token,
-    list_member_names,
-    list_sent_groups,
-    list_sent_names,
-    name_key,
-    read_group,
-    read_sent,
-    sent_identity,
-    speaks_since,
-)
-from vskill_platform.store.people.identities import (
-    Arrival,
-    IdentityAccount,
-    find_account,
-    hash_identity,
-    is_subject,
-    login_of,
-    names_for,
-    put_identity,
-)
 from vskill_platform.store.people.refusals import note_refusal
 
 #: From a resource's attributes to what they become.
@@ -79,7 +35,7 @@ async def admit_directory(services: Services, name: str, secret: str) -> Issuer:
     error = NotSignedIn("The SCIM token is not valid.", fix="ask an admin of the registry for one")
     for issuer in services.settings.issuers:
         if issuer.name == name:
-            if await is_scim_token(issuer.issuer, secret):
+            if await directories.is_scim_token(issuer.issuer, secret):
                 return issuer
             await note_refusal("scim", error.message, target=name)
     raise error
@@ -92,9 +48,9 @@ def _by(issuer: Issuer) -> str:
 # Reading. A resource is its attributes, and when it was created.
 
 
-async def list_users(issuer: Issuer, wanted: ScimFilter | None, start: int, most: int) -> Listed:
+async def list_users(issuer: Issuer, wanted: scim.ScimFilter | None, start: int, most: int) -> Listed:
     if wanted is None:
-        total, names = await list_sent_names(issuer.issuer, start, most)
+        total, names = await directories.list_sent_names(issuer.issuer, start, most)
         return total, await _read_resources(issuer, names)
     found = await _read_resources(issuer, await _find_by(issuer, wanted))
     fitting = [one for one in found if wanted.fits(one)]
@@ -102,20 +58,22 @@ async def list_users(issuer: Issuer, wanted: ScimFilter | None, start: int, most
 
 
 async def _read_resources(issuer: Issuer, names: Iterable[str]) -> list[dict[str, Any]]:
-    return [_user_resource(issuer, *one) for one in (await read_sent(issuer.issuer, names)).values()]
+    return [
+        _user_resource(issuer, *one) for one in (await directories.read_sent(issuer.issuer, names)).values()
+    ]
 
 
-async def _find_by(issuer: Issuer, wanted: ScimFilter) -> list[str]:
+async def _find_by(issuer: Issuer, wanted: scim.ScimFilter) -> list[str]:
     found: str | None = wanted.value
     if wanted.attribute == "userName":
-        found, _ = await find_by_name(issuer.issuer, wanted.value)
+        found, _ = await directories.find_by_name(issuer.issuer, wanted.value)
     elif wanted.attribute == "externalId":
-        found, _ = await find_account(LinkedIdentity(wanted.value, "", 0, issuer.issuer))
+        found, _ = await identities.find_account(accounts.LinkedIdentity(wanted.value, "", 0, issuer.issuer))
     return [found] if found else []
 
 
-async def list_groups(issuer: Issuer, wanted: ScimFilter | None, start: int, most: int) -> Listed:
-    groups = [_group_resource(one) for one in await list_sent_groups(issuer.issuer)]
+async def list_groups(issuer: Issuer, wanted: scim.ScimFilter | None, start: int, most: int) -> Listed:
+    groups = [_group_resource(one) for one in await directories.list_sent_groups(issuer.issuer)]
     fitting = [one for one in groups if wanted is None or wanted.fits(one)]
     return len(fitting), fitting[start : start + most]
 
@@ -128,46 +86,50 @@ async def read_group_sent(issuer: Issuer, identifier: str) -> dict[str, Any]:
     return _group_resource(await _get_group(issuer, identifier))
 
 
-def _user_resource(issuer: Issuer, user: User, entry: DirectoryEntry) -> dict[str, Any]:
-    groups = [{"value": group_id(issuer.issuer, one)} for one in entry.groups or ()]
-    return {"id": user.name, **document_of(entry.user), "groups": groups, "created": user.created_at}
+def _user_resource(issuer: Issuer, user: accounts.User, entry: accounts.DirectoryEntry) -> dict[str, Any]:
+    groups = [{"value": directories.group_id(issuer.issuer, one)} for one in entry.groups or ()]
+    return {"id": user.name, **scim.document_of(entry.user), "groups": groups, "created": user.created_at}
 
 
-def _group_resource(group: SentGroup) -> dict[str, Any]:
-    known = ScimGroup(group.display_name, group.external_id)
-    return {"id": group.id, **document_of(known), "created": group.created_at}
+def _group_resource(group: directories.SentGroup) -> dict[str, Any]:
+    known = scim.ScimGroup(group.display_name, group.external_id)
+    return {"id": group.id, **scim.document_of(known), "created": group.created_at}
 
 
 # People.
 
 
-async def _get_user(issuer: Issuer, name: str) -> tuple[User, DirectoryEntry]:
-    user, _ = await read_user(name)
-    found = sent_identity(user, issuer.issuer, await speaks_since(issuer.issuer))
+async def _get_user(issuer: Issuer, name: str) -> tuple[accounts.User, accounts.DirectoryEntry]:
+    user, _ = await accounts.read_user(name)
+    found = directories.sent_identity(user, issuer.issuer, await directories.speaks_since(issuer.issuer))
     if user is None or found is None:
         raise NotFound(f"There is no user {name[:80]!r}.")
     return user, found[1]
 
 
-async def make_user(services: Services, issuer: Issuer, sent: ScimUser) -> str:
+async def make_user(services: Services, issuer: Issuer, sent: scim.ScimUser) -> str:
     """The account of the identity that the directory names: a new one, or the one that signs in as it."""
     subject = sent.external_id
-    if not is_subject(subject):
-        raise refuse("externalId is no subject.", "invalidValue", "send printable characters", "externalId")
+    if not identities.is_subject(subject):
+        raise scim.refuse(
+            "externalId is no subject.", "invalidValue", "send printable characters", "externalId"
+        )
     await _require_free(issuer, sent.user_name)
-    link = LinkedIdentity(subject, login_of(sent.user_name), services.kv.now(), issuer.issuer)
-    known_as, _ = await find_account(link)
+    link = accounts.LinkedIdentity(
+        subject, identities.login_of(sent.user_name), services.kv.now(), issuer.issuer
+    )
+    known_as, _ = await identities.find_account(link)
     if known_as == "":
         fix = "link it to an account in the registry, by signing in with it there"
-        raise refuse("This externalId was unlinked from its account.", "invalidValue", fix, "externalId")
+        raise scim.refuse("This externalId was unlinked from its account.", "invalidValue", fix, "externalId")
     name = known_as or await _make_account(issuer, link)
 
-    async def decide(user: User) -> UserChange:
-        known, _ = split_identities(user, issuer.issuer, subject)
+    async def decide(user: accounts.User) -> accounts.UserChange:
+        known, _ = accounts.split_identities(user, issuer.issuer, subject)
         if known is None or (known.directory is not None and not known.directory.deleted):
             raise _taken("externalId")
-        since = await speaks_since(issuer.issuer)
-        entry = known.directory or DirectoryEntry(sent, since, made=known_as is None)
+        since = await directories.speaks_since(issuer.issuer)
+        entry = known.directory or accounts.DirectoryEntry(sent, since, made=known_as is None)
         entry = msgspec.structs.replace(entry, user=sent, since=since, deleted=False)
         return await _plan(services, issuer, user, known, entry)
 
@@ -176,36 +138,36 @@ async def make_user(services: Services, issuer: Issuer, sent: ScimUser) -> str:
     return name
 
 
-async def _make_account(issuer: Issuer, link: LinkedIdentity) -> str:
-    suffix = hash_identity(link.issuer, link.id)[:8]
-    arrival = Arrival(link, issuer.shown, suffix, f"{issuer.name}-{suffix}", is_admitted=True)
-    for name in names_for(arrival):
+async def _make_account(issuer: Issuer, link: accounts.LinkedIdentity) -> str:
+    suffix = identities.hash_identity(link.issuer, link.id)[:8]
+    arrival = identities.Arrival(link, issuer.shown, suffix, f"{issuer.name}-{suffix}", is_admitted=True)
+    for name in identities.names_for(arrival):
 
         async def bring(name: str = name) -> tuple[Operation, ...]:
-            return (put_identity(link, name),)
+            return (identities.put_identity(link, name),)
 
-        with suppress(NameTaken):
-            made = await create_user(
-                name, Role.AUTHOR, by=_by(issuer), reason=_WHY, identity=link, operations=bring
+        with suppress(accounts.NameTaken):
+            made = await accounts.create_user(
+                name, accounts.Role.AUTHOR, by=_by(issuer), reason=_WHY, identity=link, operations=bring
             )
             return made.name
     raise _taken("userName")
 
 
 async def alter_user(services: Services, issuer: Issuer, name: str, alter: Alter) -> None:
-    before = document_of((await _get_user(issuer, name))[1].user)
-    after = document_of(convert(alter(before), ScimUser))
+    before = scim.document_of((await _get_user(issuer, name))[1].user)
+    after = scim.document_of(scim.convert(alter(before), scim.ScimUser))
     if after["userName"].casefold() != before["userName"].casefold():
         await _require_free(issuer, after["userName"])
     details = {
         field: str(after.get(field)) for field in after | before if after.get(field) != before.get(field)
     }
 
-    async def decide(user: User) -> UserChange:
+    async def decide(user: accounts.User) -> accounts.UserChange:
         link, entry = await _sent(user, issuer)
-        sent = convert(alter(document_of(entry.user)), ScimUser)
+        sent = scim.convert(alter(scim.document_of(entry.user)), scim.ScimUser)
         if sent.external_id != link.id:
-            raise refuse("externalId never changes.", "mutability", "make another user", "externalId")
+            raise scim.refuse("externalId never changes.", "mutability", "make another user", "externalId")
         return await _plan(services, issuer, user, link, msgspec.structs.replace(entry, user=sent))
 
     await _change(issuer, name, decide, "scim user changed", details)
@@ -215,7 +177,7 @@ async def delete_user(services: Services, issuer: Issuer, name: str) -> None:
     """Lock the account and forget what the directory says about it. Its name, skills and identity stay its own."""
     await _get_user(issuer, name)
 
-    async def decide(user: User) -> UserChange:
+    async def decide(user: accounts.User) -> accounts.UserChange:
         link, entry = await _sent(user, issuer)
         gone = msgspec.structs.replace(entry.user, user_name=user.name, active=False, display_name=None)
         forgotten = msgspec.structs.replace(entry, user=gone, deleted=True, groups=())
@@ -226,26 +188,30 @@ async def delete_user(services: Services, issuer: Issuer, name: str) -> None:
 
 async def _require_free(issuer: Issuer, user_name: str) -> None:
     """Directories compare user names without case."""
-    if (await find_by_name(issuer.issuer, user_name))[0] is not None:
+    if (await directories.find_by_name(issuer.issuer, user_name))[0] is not None:
         raise _taken("userName")
 
 
 async def _change(
     issuer: Issuer, name: str, decide: DecideUser, verb: str, details: Mapping[str, str]
 ) -> None:
-    await change_user(name, decide, action=verb, by=_by(issuer), reason=_WHY, details=details)
+    await accounts.change_user(name, decide, action=verb, by=_by(issuer), reason=_WHY, details=details)
 
 
 async def _plan(
-    services: Services, issuer: Issuer, user: User, link: LinkedIdentity, entry: DirectoryEntry
-) -> UserChange:
+    services: Services,
+    issuer: Issuer,
+    user: accounts.User,
+    link: accounts.LinkedIdentity,
+    entry: accounts.DirectoryEntry,
+) -> accounts.UserChange:
     """The account's record with what the directory says about the person now, and what follows from it. An account that
     an admin disabled stays so; one that an admin enabled is locked when the directory says again that it is over."""
     is_admins = user.disabled and not _is_locked(user)
     entry = msgspec.structs.replace(entry, locked=not entry.user.active and not is_admins)
     if link.directory == entry:
-        return UserChange(user)
-    if user.role is Role.ADMIN and user.password is not None and not entry.made:
+        return accounts.UserChange(user)
+    if user.role is accounts.Role.ADMIN and user.password is not None and not entry.made:
         message = f"{user.name} is an admin with a password, whom no directory changes."
         raise NotPermitted(message, account=user.name, fix="change it in the registry")
     changed = _with_entry(user, link, entry)
@@ -254,72 +220,78 @@ async def _plan(
         changed = end_access(changed, services.kv.now())
     change = await keeping_an_admin(user, changed)
     found_by = await _plan_name(issuer, user.name, link, entry)
-    return UserChange(change.record, (*change.operations, *found_by))
+    return accounts.UserChange(change.record, (*change.operations, *found_by))
 
 
 async def _plan_name(
-    issuer: Issuer, account: str, link: LinkedIdentity, entry: DirectoryEntry
+    issuer: Issuer, account: str, link: accounts.LinkedIdentity, entry: accounts.DirectoryEntry
 ) -> list[Operation]:
     if entry.deleted:
-        return forget_sent(account, link)
-    known, version = await find_by_name(issuer.issuer, entry.user.user_name)
+        return directories.forget_sent(account, link)
+    known, version = await directories.find_by_name(issuer.issuer, entry.user.user_name)
     if known not in (None, account):
         raise _taken("userName")
-    key, said = name_key(issuer.issuer, entry.user.user_name), link.directory
-    put = Put(key, msgspec.json.encode(IdentityAccount(account)), version)
-    before = key if said is None or said.deleted else name_key(issuer.issuer, said.user.user_name)
+    key, said = directories.name_key(issuer.issuer, entry.user.user_name), link.directory
+    put = Put(key, msgspec.json.encode(identities.IdentityAccount(account)), version)
+    before = key if said is None or said.deleted else directories.name_key(issuer.issuer, said.user.user_name)
     return [] if known and key == before else [put, *([Delete(before)] if before != key else [])]
 
 
-def _with_entry(user: User, link: LinkedIdentity, entry: DirectoryEntry) -> User:
+def _with_entry(
+    user: accounts.User, link: accounts.LinkedIdentity, entry: accounts.DirectoryEntry
+) -> accounts.User:
     said = msgspec.structs.replace(link, directory=entry)
     links = tuple(said if one == link else one for one in user.identities)
     return msgspec.structs.replace(user, identities=links)
 
 
-async def _sent(user: User, issuer: Issuer) -> tuple[LinkedIdentity, DirectoryEntry]:
-    found = sent_identity(user, issuer.issuer, await speaks_since(issuer.issuer))
+async def _sent(
+    user: accounts.User, issuer: Issuer
+) -> tuple[accounts.LinkedIdentity, accounts.DirectoryEntry]:
+    found = directories.sent_identity(user, issuer.issuer, await directories.speaks_since(issuer.issuer))
     if found is None:
         raise NotFound(f"There is no user {user.name!r}.")
     return found
 
 
-def _is_locked(user: User) -> bool:
+def _is_locked(user: accounts.User) -> bool:
     return any(one.directory is not None and one.directory.locked for one in user.identities)
 
 
 def _taken(attribute: str) -> InvalidInput:
-    return refuse(f"Another one has this {attribute}.", "uniqueness", "change that one", attribute)
+    return scim.refuse(f"Another one has this {attribute}.", "uniqueness", "change that one", attribute)
 
 
 # Groups. A group's value in accounts, and in teams, is its `externalId`, or its first name if it has none: that is what
 # the claims of a sign-in hold at Entra and at Okta.
 
 
-async def _get_group(issuer: Issuer, identifier: str) -> SentGroup:
-    group, _ = await read_group(issuer.issuer, identifier)
+async def _get_group(issuer: Issuer, identifier: str) -> directories.SentGroup:
+    group, _ = await directories.read_group(issuer.issuer, identifier)
     if group is None:
         raise NotFound(f"There is no group {identifier[:80]!r}.")
     return group
 
 
 async def list_members(issuer: Issuer, identifier: str) -> list[str]:
-    sent = await read_sent(issuer.issuer, await list_member_names(identifier))
+    sent = await directories.read_sent(issuer.issuer, await directories.list_member_names(identifier))
     groups = {
-        name: [group_id(issuer.issuer, one) for one in entry.groups or ()]
+        name: [directories.group_id(issuer.issuer, one) for one in entry.groups or ()]
         for name, (_, entry) in sent.items()
     }
     return [name for name, among in groups.items() if identifier in among]
 
 
-async def make_group(services: Services, issuer: Issuer, sent: ScimGroup) -> str:
+async def make_group(services: Services, issuer: Issuer, sent: scim.ScimGroup) -> str:
     value = sent.external_id or sent.display_name
-    identifier = group_id(issuer.issuer, value)
-    made = SentGroup(identifier, issuer.issuer, value, sent.display_name, sent.external_id, services.kv.now())
+    identifier = directories.group_id(issuer.issuer, value)
+    made = directories.SentGroup(
+        identifier, issuer.issuer, value, sent.display_name, sent.external_id, services.kv.now()
+    )
     await _require_sent(issuer, {one.value for one in sent.members})
 
     async def decide() -> tuple[None, list[Operation]]:
-        if (await read_group(issuer.issuer, identifier))[0] is not None:
+        if (await directories.read_group(issuer.issuer, identifier))[0] is not None:
             raise _taken("displayName")
         return None, [_put_group(made, ABSENT)]
 
@@ -329,20 +301,22 @@ async def make_group(services: Services, issuer: Issuer, sent: ScimGroup) -> str
     return identifier
 
 
-async def alter_group(_services: Services, issuer: Issuer, identifier: str, alter: Alter) -> SentGroup:
+async def alter_group(
+    _services: Services, issuer: Issuer, identifier: str, alter: Alter
+) -> directories.SentGroup:
     """Change a group. Each account is a commit of its own: a request that broke off is sent again."""
     group = await _get_group(issuer, identifier)
     before = set(await list_members(issuer, identifier))
-    known = ScimGroup(group.display_name, group.external_id, tuple(map(ScimMember, sorted(before))))
-    sent = convert(alter(document_of(known)), ScimGroup)
+    known = scim.ScimGroup(group.display_name, group.external_id, tuple(map(scim.ScimMember, sorted(before))))
+    sent = scim.convert(alter(scim.document_of(known)), scim.ScimGroup)
     if group.external_id not in (None, sent.external_id):
-        raise refuse("externalId never changes.", "mutability", "make another group", "externalId")
+        raise scim.refuse("externalId never changes.", "mutability", "make another group", "externalId")
     after = {one.value for one in sent.members}
     await _require_sent(issuer, after - before)
     changed = msgspec.structs.replace(group, display_name=sent.display_name, external_id=sent.external_id)
 
     async def decide() -> tuple[None, list[Operation]]:
-        _, version = await read_group(issuer.issuer, identifier)
+        _, version = await directories.read_group(issuer.issuer, identifier)
         return None, [] if changed == group else [_put_group(changed, version)]
 
     await commit_audited(AuditNote("scim group changed", group.group, _by(issuer), _WHY), decide)
@@ -367,29 +341,33 @@ async def delete_group(services: Services, issuer: Issuer, identifier: str) -> N
     await commit_audited(AuditNote("scim group deleted", group.group, _by(issuer), _WHY), decide)
 
 
-def _put_group(group: SentGroup, version: int) -> Put:
+def _put_group(group: directories.SentGroup, version: int) -> Put:
     return Put(keys.scim_group(group.id), msgspec.json.encode(group), version)
 
 
 async def _require_sent(issuer: Issuer, names: set[str]) -> None:
-    for name in names - (await read_sent(issuer.issuer, names)).keys():
-        raise refuse(f"There is no user {name[:80]!r}.", "invalidValue", "make the user first", "members")
+    for name in names - (await directories.read_sent(issuer.issuer, names)).keys():
+        raise scim.refuse(
+            f"There is no user {name[:80]!r}.", "invalidValue", "make the user first", "members"
+        )
 
 
 async def _join_or_leave(issuer: Issuer, group: str, name: str, *, joins: bool) -> None:
     """Groups lock nobody, so those of admins with a password change, too."""
 
-    async def decide(user: User) -> UserChange:
+    async def decide(user: accounts.User) -> accounts.UserChange:
         link, entry = await _sent(user, issuer)
         others = tuple(one for one in entry.groups or () if one != group)
         groups = (*others, group) if joins else others
         if len(groups) > MOST_GROUPS:
             message = f"{name} is in {MOST_GROUPS} groups, which is the limit."
-            raise refuse(message, "tooMany", "send fewer groups", "members")
+            raise scim.refuse(message, "tooMany", "send fewer groups", "members")
         changed = msgspec.structs.replace(entry, groups=groups)
         if changed == link.directory:
-            return UserChange(user)
-        key = keys.scim_member(group_id(issuer.issuer, group), name)
-        return UserChange(_with_entry(user, link, changed), (Put(key, b"{}") if joins else Delete(key),))
+            return accounts.UserChange(user)
+        key = keys.scim_member(directories.group_id(issuer.issuer, group), name)
+        return accounts.UserChange(
+            _with_entry(user, link, changed), (Put(key, b"{}") if joins else Delete(key),)
+        )
 
     await _change(issuer, name, decide, f"scim group {'joined' if joins else 'left'}", {"group": group})

@@ -27,14 +27,8 @@ from vskill_platform.domain.people.token import (
     with_included,
 )
 from vskill_platform.ledger.kv.entries import ABSENT, Put
+from vskill_platform.store.people import credentials
 from vskill_platform.store.people.accounts import User, UserChange, change_user
-from vskill_platform.store.people.credentials import (
-    PREFIX,
-    find_token_hash,
-    hash_secret,
-    list_all_tokens,
-    list_tokens,
-)
 
 TOKENS = "/api/v1/tokens"
 ALL_TOKENS = "/api/v1/admin/tokens"
@@ -146,7 +140,7 @@ class RevokeTokenOf(ActionRequest, frozen=True, kw_only=True):
 
 
 async def list_own(actor: Principal, _request: NoParameters) -> TokenList:
-    return TokenList(tuple(TokenView.of(token) for token in await list_tokens(own_name(actor))))
+    return TokenList(tuple(TokenView.of(token) for token in await credentials.list_tokens(own_name(actor))))
 
 
 async def create_own(services: Services, actor: Principal, request: CreateOwnToken) -> CreatedToken:
@@ -160,7 +154,7 @@ async def revoke_own(actor: Principal, request: RevokeOwnToken) -> RevokedToken:
 
 async def list_all(request: ListAllTokens) -> AllTokens:
     account = request.account
-    found = await list_all_tokens() if account is None else await list_tokens(account)
+    found = await credentials.list_all_tokens() if account is None else await credentials.list_tokens(account)
     return AllTokens(tuple(AccountToken(token.account, TokenView.of(token)) for token in found))
 
 
@@ -178,7 +172,7 @@ async def _create(
 ) -> CreatedToken:
     expires_at, namespace = services.kv.now() + request.days * DAY_MS, request.namespace
     if actor.token is not None:
-        shown = next(one for one in await list_tokens(actor.name) if one.id == actor.token.id)
+        shown = next(one for one in await credentials.list_tokens(actor.name) if one.id == actor.token.id)
         if not with_included(shown.scopes).issuperset(request.scopes):
             message = f"A token with the scopes {', '.join(shown.scopes)} cannot make one with more."
             raise NotPermitted(message, field="scopes", fix=f"choose from {', '.join(shown.scopes)}")
@@ -211,8 +205,8 @@ async def issue_token(
     """Create a token, with scopes that the account's role may hold, and that a token of one namespace may hold."""
     if has_control_characters(name):
         raise InvalidInput("The token's name has control characters.", field="name", fix="remove them")
-    secret = PREFIX + secrets.token_urlsafe(32)
-    token_hash, chosen = hash_secret(secret), set(scopes)
+    secret = credentials.PREFIX + secrets.token_urlsafe(32)
+    token_hash, chosen = credentials.hash_secret(secret), set(scopes)
     wanted = tuple(scope for scope in SCOPES if scope in chosen)
     token = Token(
         services.clock.new_id(), account, name, wanted, services.kv.now(), expires_at, namespace=namespace
@@ -246,7 +240,7 @@ def _require_allowed(user: User, token: Token) -> None:
 
 
 async def _revoke(account: str, token_id: str, *, by: str, reason: str) -> Token:
-    token_hash, token = await find_token_hash(account, token_id)
+    token_hash, token = await credentials.find_token_hash(account, token_id)
 
     async def decide(user: User) -> UserChange:
         left = tuple(one for one in user.tokens if one != token_hash)

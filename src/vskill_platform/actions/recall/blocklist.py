@@ -13,15 +13,7 @@ from vskill_core.findings import Severity
 from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.actions.skills.skill_names import find_skill
-from vskill_platform.domain.blocklist import (
-    BlockEntry,
-    BlockTarget,
-    TargetKind,
-    digest_target,
-    name_target,
-    parse_target,
-    place_target,
-)
+from vskill_platform.domain import blocklist
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.recall.blocklist import add_block, find_hits, list_blocks, remove_block
@@ -54,7 +46,7 @@ class BlockSomething(ActionRequest, frozen=True, kw_only=True):
     """What is blocked, and why."""
 
     #: how far the block reaches
-    kind: TargetKind
+    kind: blocklist.TargetKind
     #: an address for a place or a repository, 64 hexadecimal digits for a content, or a name; the full name of a skill
     #: blocks its place
     target: TargetText
@@ -71,7 +63,7 @@ class BlockSomething(ActionRequest, frozen=True, kw_only=True):
 class LiftBlock(ActionRequest, frozen=True, kw_only=True):
     """Which entry is lifted, and why."""
 
-    kind: TargetKind
+    kind: blocklist.TargetKind
     #: as the list shows it, or as it was written
     target: TargetText
     #: why; kept in the audit
@@ -119,7 +111,7 @@ class BlockLifted(Wire, frozen=True):
 
 
 async def block(services: Services, actor: Principal, request: BlockSomething) -> BlockAdded:
-    target = parse_target(request.kind.value, request.target)
+    target = blocklist.parse_target(request.kind.value, request.target)
     hits = await find_hit_by(target)
     if hits.nothing and _is_full_name(target):
         target = await _place_named(actor, request.target)
@@ -127,7 +119,7 @@ async def block(services: Services, actor: Principal, request: BlockSomething) -
     if hits.nothing and not request.ahead:
         raise _hits_nothing(target, hits)
     now = services.kv.now()
-    entry = BlockEntry(
+    entry = blocklist.BlockEntry(
         target,
         request.severity,
         request.reason,
@@ -142,38 +134,38 @@ async def block(services: Services, actor: Principal, request: BlockSomething) -
     return block_added(entry, hits)
 
 
-def block_added(entry: BlockEntry, hits: BlockHits) -> BlockAdded:
+def block_added(entry: blocklist.BlockEntry, hits: BlockHits) -> BlockAdded:
     return BlockAdded.of(hits, entry=_entry_view(entry))
 
 
 async def reached_target(
     reach: BlockReach, published: PublishedSkill, version: str | None
-) -> BlockTarget | None:
+) -> blocklist.BlockTarget | None:
     """The target of such a block; without a version, the content of the current one."""
     match reach:
         case BlockReach.NOTHING:
             return None
         case BlockReach.PLACE:
-            return place_target(published.identity)
+            return blocklist.place_target(published.identity)
         case BlockReach.NAME:
-            return name_target(published.name)
+            return blocklist.name_target(published.name)
         case _:
             number = version or published.current_version
             if number is None:
                 raise InvalidInput(
                     "No version is live.", field="block", fix="name a version, or block the place"
                 )
-            return digest_target((await get_version(published.canonical, number)).digest)
+            return blocklist.digest_target((await get_version(published.canonical, number)).digest)
 
 
-def _is_full_name(target: BlockTarget) -> bool:
-    return target.kind is TargetKind.NAME and "/" in target.value
+def _is_full_name(target: blocklist.BlockTarget) -> bool:
+    return target.kind is blocklist.TargetKind.NAME and "/" in target.value
 
 
-async def _place_named(actor: Principal, name: str) -> BlockTarget:
+async def _place_named(actor: Principal, name: str) -> blocklist.BlockTarget:
     """The place of the skill with this full name; without such a skill, the block could never hit anything."""
     try:
-        return place_target((await find_skill(actor, name.strip())).identity)
+        return blocklist.place_target((await find_skill(actor, name.strip())).identity)
     except NotFound as error:
         raise InvalidInput(
             f"No skill has the name {name[:200]}.",
@@ -183,14 +175,14 @@ async def _place_named(actor: Principal, name: str) -> BlockTarget:
 
 
 _NOTHING_HIT = {
-    TargetKind.PLACE: "No skill was ever submitted from {}.",
-    TargetKind.REPOSITORY: "No skill was ever submitted from {}.",
-    TargetKind.DIGEST: "No submission has the content {}.",
-    TargetKind.NAME: "No skill has the name {}.",
+    blocklist.TargetKind.PLACE: "No skill was ever submitted from {}.",
+    blocklist.TargetKind.REPOSITORY: "No skill was ever submitted from {}.",
+    blocklist.TargetKind.DIGEST: "No submission has the content {}.",
+    blocklist.TargetKind.NAME: "No skill has the name {}.",
 }
 
 
-def _hits_nothing(target: BlockTarget, hits: BlockHits) -> InvalidInput:
+def _hits_nothing(target: blocklist.BlockTarget, hits: BlockHits) -> InvalidInput:
     near = f"use one of {', '.join(hits.near)}; or " if hits.near else ""
     return InvalidInput(
         _NOTHING_HIT[target.kind].format(target.value[:200]),
@@ -215,15 +207,15 @@ async def lift(actor: Principal, request: LiftBlock) -> BlockLifted:
     return BlockLifted(target.kind.value, target.value, tuple(dict.fromkeys(back)), len(back))
 
 
-async def _listed_target(actor: Principal, request: LiftBlock) -> BlockTarget | None:
+async def _listed_target(actor: Principal, request: LiftBlock) -> blocklist.BlockTarget | None:
     """The stored target that equals this text, or that a person means by it; None if neither is listed."""
-    exact = BlockTarget(request.kind, request.target)
+    exact = blocklist.BlockTarget(request.kind, request.target)
     if await find_hits((exact,)):
         return exact
-    written = parse_target(request.kind.value, request.target)
+    written = blocklist.parse_target(request.kind.value, request.target)
     if _is_full_name(written) and not await find_hits((written,)):
         try:
-            written = place_target((await find_skill(actor, request.target.strip())).identity)
+            written = blocklist.place_target((await find_skill(actor, request.target.strip())).identity)
         except NotFound:
             return None
     return written if await find_hits((written,)) else None
@@ -234,7 +226,7 @@ async def list_entries(_request: NoParameters) -> BlockEntryList:
     return BlockEntryList(tuple(map(_entry_view, found)))
 
 
-def _entry_view(entry: BlockEntry) -> BlockEntryView:
+def _entry_view(entry: blocklist.BlockEntry) -> BlockEntryView:
     kind, target, since = entry.target.kind.value, entry.target.value, iso_time(entry.discovered_at)
     return BlockEntryView.of(entry, kind=kind, target=target, by=entry.discovered_by, since=since)
 

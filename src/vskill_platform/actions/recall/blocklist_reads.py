@@ -12,14 +12,7 @@ from vskill_core.identity import Identity, normalise
 from vskill_core.naming import slug_of, slugify
 from vskill_platform.actions.action import Keep, Services, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of, document_reader
-from vskill_platform.actions.recall.revocations import (
-    RecallView,
-    find_revoked,
-    find_revoked_content,
-    find_version,
-    recall_by_block,
-    recall_by_record,
-)
+from vskill_platform.actions.recall import revocations
 from vskill_platform.actions.skills.skill_names import current_blocklist, find_skill
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind, name_target
 from vskill_platform.domain.recall.block_index import Blocklist, all_targets
@@ -108,7 +101,7 @@ class CheckAnswer(Wire, frozen=True, omit_defaults=True):
     rejection: RejectionView | None = None
     taint_reason: str | None = None
     #: what became of the version that was asked about, where it was withdrawn
-    recall: RecallView | None = None
+    recall: revocations.RecallView | None = None
 
 
 async def read_blocklist(services: Services, reader: Principal, request: ReadBlocklist) -> BlocklistAnswer:
@@ -166,14 +159,14 @@ async def check_blocklist(services: Services, reader: Principal, query: CheckBlo
     blocklist = (await current_blocklist(services)).shown_to(audiences_of(reader))
     place = None if not query.repo_url else normalise(query.repo_url)
     skill = await _find_meant_skill(reader, query)
-    ref = None if skill is None else find_version(skill, query.version, query.hash, None)
+    ref = None if skill is None else revocations.find_version(skill, query.version, query.hash, None)
     hits = _hits(query, blocklist, place, skill, ref)
     home = skill.identity if skill is not None else place
     taint = next(iter(blocklist.tainted.get(home.repo_key, ())), None) if home else None
     refusal = await _refusal(reader, query.name, place)
     # Read in every case, so that hidden and missing skills take the same reads.
-    bad = await find_revoked_content(reader, query.hash) if query.hash else None
-    withdrawn = find_revoked(skill, ref) if skill is not None and ref is not None else bad
+    bad = await revocations.find_revoked_content(reader, query.hash) if query.hash else None
+    withdrawn = revocations.find_revoked(skill, ref) if skill is not None and ref is not None else bad
     recall = _recall(hits, withdrawn)
     revoked = recall is not None and recall.revokes
     entry = block_view(hits[0]) if hits else None
@@ -189,13 +182,13 @@ async def check_blocklist(services: Services, reader: Principal, query: CheckBlo
     )
 
 
-def _recall(hits: Sequence[BlockEntry], withdrawn: RevokedVersion | None) -> RecallView | None:
+def _recall(hits: Sequence[BlockEntry], withdrawn: RevokedVersion | None) -> revocations.RecallView | None:
     """Whether what was asked about was recalled. An entry counts before the pass that takes versions down."""
     instead = withdrawn.replacement if withdrawn is not None else None
     replacement = instead.version if instead is not None else None
     if hits:
-        return recall_by_block(hits[0], replacement)
-    return None if withdrawn is None else recall_by_record(withdrawn, replacement)
+        return revocations.recall_by_block(hits[0], replacement)
+    return None if withdrawn is None else revocations.recall_by_record(withdrawn, replacement)
 
 
 async def _find_meant_skill(reader: Principal, query: CheckBlocklist) -> PublishedSkill | None:

@@ -15,14 +15,8 @@ from vskill_client.wire.skills import ReadRevocationList
 from vskill_core.dsse import ENVELOPE_TYPE, seal
 from vskill_core.errors import NotFound
 from vskill_core.revocation_list import DAY_MS, PAYLOAD_TYPE, RevokedStatus
+from vskill_platform.actions import principal
 from vskill_platform.actions.action import Keep, Services, action, action_for
-from vskill_platform.actions.principal import (
-    Principal,
-    Right,
-    audiences_of,
-    document_reader,
-    namespace_reader,
-)
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.people.namespace import Everything, namespace_audiences
 from vskill_platform.domain.recall.block_index import Blocklist
@@ -109,7 +103,7 @@ class RevocationEvents(Wire, frozen=True):
     serial: int
 
 
-async def read_list(services: Services, reader: Principal, request: ReadRevocationList) -> bytes:
+async def read_list(services: Services, reader: principal.Principal, request: ReadRevocationList) -> bytes:
     """Cached per serial, day and key, which determine its bytes in every process."""
     if services.signing is None:
         raise NotFound("This registry has no signing key, so it signs no revocation list.")
@@ -129,10 +123,10 @@ async def read_list(services: Services, reader: Principal, request: ReadRevocati
     return sealed
 
 
-async def _list_for(reader: Principal, namespace: str | None) -> tuple[str, RevokedList]:
+async def _list_for(reader: principal.Principal, namespace: str | None) -> tuple[str, RevokedList]:
     """The name of the list, and its content. Readers of different parts of a namespace have different lists."""
     if namespace is not None:
-        form = audiences_of(await namespace_reader(reader, namespace))
+        form = principal.audiences_of(await principal.namespace_reader(reader, namespace))
         every = namespace_audiences(namespace) | namespace_audiences(namespace.lower())
         own = every if isinstance(form, Everything) else every & form
         scope = f"namespace {' '.join((namespace, *sorted(own)))}"
@@ -142,10 +136,10 @@ async def _list_for(reader: Principal, namespace: str | None) -> tuple[str, Revo
     is_nobody = reader.account is None and not reader.operator
     bound = "" if reader.namespace is None else f" {reader.namespace}"
     scope = "everybody" if is_nobody else f"accounts{bound}"
-    return scope, await read_revoked(scope, audiences_of(await document_reader(reader)))
+    return scope, await read_revoked(scope, principal.audiences_of(await principal.document_reader(reader)))
 
 
-async def revoked_for(reader: Principal) -> RevokedList:
+async def revoked_for(reader: principal.Principal) -> RevokedList:
     return (await _list_for(reader, None))[1]
 
 
@@ -194,7 +188,7 @@ def recall_by_record(one: RevokedVersion, instead: str | None) -> RecallView:
     return RecallView.of(one, since=since, replacement=instead, threat_type=threat_type)
 
 
-async def find_revoked_content(reader: Principal, content: str) -> RevokedVersion | None:
+async def find_revoked_content(reader: principal.Principal, content: str) -> RevokedVersion | None:
     """A version whose content is bad, by its digest or by the hash of its SKILL.md."""
     wanted = content.removeprefix("sha256:").lower()
     every = (one for own in (await revoked_for(reader)).skills.values() for one in own)
@@ -202,7 +196,7 @@ async def find_revoked_content(reader: Principal, content: str) -> RevokedVersio
     return next((one for one in hits if revokes_content(one)), None)
 
 
-async def follow(reader: Principal, request: FollowRevocations) -> RevocationEvents:
+async def follow(reader: principal.Principal, request: FollowRevocations) -> RevocationEvents:
     """Events of one millisecond are in one answer. Hidden events are skipped, so that they change nothing in the
     answer."""
     found: list[Revocation] = []
@@ -219,7 +213,7 @@ async def follow(reader: Principal, request: FollowRevocations) -> RevocationEve
     return RevocationEvents(views, last, has_more, (await revoked_for(reader)).serial)
 
 
-async def recent_events(reader: Principal, after: int = 0) -> tuple[RevocationEventView, ...]:
+async def recent_events(reader: principal.Principal, after: int = 0) -> tuple[RevocationEventView, ...]:
     first, end = await find_serial(after), await read_serial()
     found: list[Revocation] = []
     while end > first and len(found) < MOST_EVENTS:
@@ -229,9 +223,9 @@ async def recent_events(reader: Principal, after: int = 0) -> tuple[RevocationEv
     return tuple(view for one in reversed(found[-MOST_EVENTS:]) for view in reversed(event_views(one)))
 
 
-async def _readable(reader: Principal, events: Sequence[Revocation]) -> list[Revocation]:
+async def _readable(reader: principal.Principal, events: Sequence[Revocation]) -> list[Revocation]:
     """The events about skills that readers of this document may read now."""
-    form = audiences_of(await document_reader(reader))
+    form = principal.audiences_of(await principal.document_reader(reader))
     skills = await read_skills({one.skill for one in events if one.steps}, audiences=form)
     return [one for one in events if one.steps and one.skill in skills]
 
@@ -255,7 +249,7 @@ READ_LIST = action_for(
     read_list,
     skills_calls.READ_LIST,
     route_by_hand=True,
-    right=Right.READER,
+    right=principal.Right.READER,
     errors=(NotFound,),
     media=ENVELOPE_TYPE,
     summary="Read the signed list of withdrawn versions",
@@ -266,7 +260,7 @@ FOLLOW = action(
     "revocation.follow",
     "/api/v1/revocations",
     method="GET",
-    right=Right.READER,
+    right=principal.Right.READER,
     keep=Keep.BY_TAG,
     summary="Follow which versions are withdrawn and restored",
     about="Ask again with `after` from the last answer. Events about skills that you may not read are left out.",

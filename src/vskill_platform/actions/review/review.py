@@ -18,22 +18,10 @@ from vskill_core.errors import (
 from vskill_platform.actions.action import Allowance, Digest, Reason, Services, action
 from vskill_platform.actions.changes import Decider, is_own, require_decider, require_other_eyes
 from vskill_platform.actions.principal import Principal, Right, audiences_of
+from vskill_platform.actions.review import review_queue
 from vskill_platform.actions.review.appeals import require_other_reviewer
 from vskill_platform.actions.review.evidence import read_stored_files
-from vskill_platform.actions.review.review_queue import (
-    REVIEW,
-    LiveReview,
-    decide_live_review,
-    find_live_review,
-)
-from vskill_platform.actions.submissions.submissions import (
-    object_of,
-    ordered_findings,
-    report_of,
-    rerun,
-    show_changed,
-    view_of,
-)
+from vskill_platform.actions.submissions import submissions
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
@@ -41,12 +29,7 @@ from vskill_platform.domain.submissions.submission import Approval, RecordedDeci
 from vskill_platform.ledger.kv.entries import Add, Operation
 from vskill_platform.stages.publish import require_publishable
 from vskill_platform.store.recall.blocklist import find_hits, targets_for
-from vskill_platform.store.verdicts.past_decisions import (
-    RulingSubject,
-    content_rulings,
-    ruling_writes,
-    subjects_of,
-)
+from vskill_platform.store.verdicts import past_decisions
 from vskill_platform.store.verdicts.policy_figures import count_answered
 from vskill_platform.store.verdicts.rule_figures import count_decided, rules_that_held
 from vskill_platform.submission_store import RecordChange, get_submission
@@ -94,16 +77,22 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
         await _require_publishable(approved)
         return RecordChange(approved, (record.message, *_learnt(record, decider, subjects, approved=True)))
 
-    return await show_changed(services, actor, request.submission_id, "approve", request.reason, decide)
+    return await submissions.show_changed(
+        services, actor, request.submission_id, "approve", request.reason, decide
+    )
 
 
 def _learnt(
-    record: Submission, decider: Decider, subjects: tuple[RulingSubject, ...], *, approved: bool
+    record: Submission,
+    decider: Decider,
+    subjects: tuple[past_decisions.RulingSubject, ...],
+    *,
+    approved: bool,
 ) -> tuple[Operation, ...]:
     """What is remembered of a reviewer's decision. A maintainer's counts for no other skill, and for no rule."""
     if decider.asserted is not None:
         return (decider.asserted,)
-    remembered = ruling_writes(record, decider.step, subjects, approved=approved)
+    remembered = past_decisions.ruling_writes(record, decider.step, subjects, approved=approved)
     return (*remembered, *_count_word(record, agreed=not approved))
 
 
@@ -127,7 +116,9 @@ async def reject(services: Services, actor: Principal, request: DecideSubmission
             return RecordChange(rejected)
         return RecordChange(rejected, _learnt(record, decider, subjects, approved=False))
 
-    return await show_changed(services, actor, request.submission_id, "reject", request.reason, decide)
+    return await submissions.show_changed(
+        services, actor, request.submission_id, "reject", request.reason, decide
+    )
 
 
 def _decide_by_person(record: Submission, reason: str, certification: str | None = None) -> RecordedDecision:
@@ -141,13 +132,13 @@ def _count_word(record: Submission, *, agreed: bool) -> tuple[Add, ...]:
     return (*held, *count_answered(record, agreed=agreed))
 
 
-async def _live_review(actor: Principal, request: DecideSubmission) -> LiveReview | None:
+async def _live_review(actor: Principal, request: DecideSubmission) -> review_queue.LiveReview | None:
     """The live version that the decision is about, where the submission itself does not wait. Reviewers of the registry
     decide about those."""
     if not actor.is_reviewer:
         return None
     record = await get_submission(request.submission_id, audiences=audiences_of(actor))
-    found = await find_live_review(record)
+    found = await review_queue.find_live_review(record)
     if found is None or found.version.digest != request.digest:
         return None
     require_same(found.item, request)
@@ -155,30 +146,32 @@ async def _live_review(actor: Principal, request: DecideSubmission) -> LiveRevie
 
 
 async def _decide_live(
-    services: Services, actor: Principal, live: LiveReview, reason: str, *, stays: bool
+    services: Services, actor: Principal, live: review_queue.LiveReview, reason: str, *, stays: bool
 ) -> SubmissionView:
     """Keep a live version that newer rules doubt, or take it down."""
     subjects = await _subjects_of(live.item)
     step = Step(services.clock.new_id(), services.kv.now(), actor.actor, reason)
 
     async def remember() -> tuple[Operation, ...]:
-        remembered = ruling_writes(live.item, step, subjects, approved=stays)
+        remembered = past_decisions.ruling_writes(live.item, step, subjects, approved=stays)
         return (*remembered, *_count_word(live.item, agreed=not stays))
 
-    decided = await decide_live_review(services, actor, live, reason, stays=stays, more=remember)
-    return await view_of(services, actor, decided)
+    decided = await review_queue.decide_live_review(services, actor, live, reason, stays=stays, more=remember)
+    return await submissions.view_of(services, actor, decided)
 
 
-async def _read_subjects(actor: Principal, request: DecideSubmission) -> tuple[RulingSubject, ...]:
+async def _read_subjects(
+    actor: Principal, request: DecideSubmission
+) -> tuple[past_decisions.RulingSubject, ...]:
     """What the decision is remembered by. The bytes are those that the request names, or nothing is decided."""
     record = await get_submission(request.submission_id, audiences=audiences_of(actor))
     return await _subjects_of(record)
 
 
-async def _subjects_of(record: Submission) -> tuple[RulingSubject, ...]:
-    report = await report_of(record)
+async def _subjects_of(record: Submission) -> tuple[past_decisions.RulingSubject, ...]:
+    report = await submissions.report_of(record)
     files, _ = await read_stored_files(record.digest) if record.digest and report else ((), "")
-    return subjects_of(record, ordered_findings(record, report), files)
+    return past_decisions.subjects_of(record, submissions.ordered_findings(record, report), files)
 
 
 def _not_waiting(record: Submission, done: str) -> TransitionError:
@@ -226,26 +219,26 @@ async def _require_publishable(approved: Submission) -> None:
 APPROVE = action(
     approve,
     "review.approve",
-    f"{REVIEW}/{{submission_id}}/approve",
+    f"{review_queue.REVIEW}/{{submission_id}}/approve",
     right=Right.OWN_REVIEWER,
-    acts_on=object_of,
+    acts_on=submissions.object_of,
     errors=(NotFound, NotPermitted, TransitionError),
     summary="Approve a submission and publish its stored content",
 )
 REJECT = action(
     reject,
     "review.reject",
-    f"{REVIEW}/{{submission_id}}/reject",
+    f"{review_queue.REVIEW}/{{submission_id}}/reject",
     right=Right.OWN_REVIEWER,
-    acts_on=object_of,
+    acts_on=submissions.object_of,
     errors=(NotFound, NotPermitted, TransitionError),
     summary="Reject a submission",
 )
 
 LOOK_AGAIN = action(
-    rerun,
+    submissions.rerun,
     "review.again",
-    f"{REVIEW}/{{submission_id}}/again",
+    f"{review_queue.REVIEW}/{{submission_id}}/again",
     right=Right.REVIEWER,
     errors=(NotFound, TransitionError, Blocked),
     summary="Start a new run, or make a waiting one due now",
@@ -288,9 +281,9 @@ async def request_change(services: Services, actor: Principal, request: DecideSu
         asked = msgspec.structs.replace(submission.request_change(record, step), decision=decision)
         said = msgspec.structs.replace(step, reason=asked.why)
         digests = () if record.digest is None else (record.digest,)
-        return RecordChange(asked, content_rulings(record, said, digests, approved=False))
+        return RecordChange(asked, past_decisions.content_rulings(record, said, digests, approved=False))
 
-    return await show_changed(
+    return await submissions.show_changed(
         services, actor, request.submission_id, "request change", request.reason, decide
     )
 
@@ -314,13 +307,15 @@ async def _close(
         told = msgspec.structs.replace(step, reason=f"{said}: {step.reason}")
         return RecordChange(submission.close_request(record, told))
 
-    return await show_changed(services, actor, request.submission_id, verb, request.reason, decide)
+    return await submissions.show_changed(
+        services, actor, request.submission_id, verb, request.reason, decide
+    )
 
 
 REQUEST_CHANGE = action(
     request_change,
     "review.request_change",
-    f"{REVIEW}/{{submission_id}}/request-change",
+    f"{review_queue.REVIEW}/{{submission_id}}/request-change",
     right=Right.REVIEWER,
     errors=(NotFound, NotPermitted, TransitionError),
     summary="Ask the author of a submission for a change",
@@ -330,7 +325,7 @@ REQUEST_CHANGE = action(
 WITHDRAW_REQUEST = action(
     withdraw_request,
     "review.withdraw_request",
-    f"{REVIEW}/{{submission_id}}/withdraw-request",
+    f"{review_queue.REVIEW}/{{submission_id}}/withdraw-request",
     right=Right.REVIEWER,
     errors=(NotFound, TransitionError),
     summary="Withdraw a request for a change",
@@ -341,7 +336,7 @@ ANSWER = action(
     "submission.answer",
     f"{SUBMISSIONS}/{{submission_id}}/answer",
     right=Right.SUBMITTER,
-    acts_on=object_of,
+    acts_on=submissions.object_of,
     errors=(NotFound, TransitionError),
     allowance=Allowance.REPORTS,
     summary="Answer a reviewer who asked for a change",

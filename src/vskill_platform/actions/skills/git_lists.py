@@ -15,38 +15,14 @@ import msgspec
 from vskill_core.content import SkillFile
 from vskill_core.errors import NotFound, NotSignedIn
 from vskill_core.naming import hyphenate
+from vskill_platform.actions import principal
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.principal import (
-    Principal,
-    audiences_of,
-    common_reader,
-    document_reader,
-    namespace_reader,
-    public_reader,
-)
 from vskill_platform.actions.skills.collections import read_collection
 from vskill_platform.actions.skills.scopes import AT_ONCE, describe_skill, has_skills
 from vskill_platform.actions.skills.skill_names import current_blocklist, name_skills
 from vskill_platform.actions.skills.upstream_entries import readable_upstream
-from vskill_platform.domain.people.namespace import (
-    INTERNAL,
-    PUBLIC,
-    Everything,
-    common_audiences,
-    internal_form,
-    namespace_audiences,
-)
-from vskill_platform.domain.skills.git_list import (
-    BASE,
-    MANIFEST,
-    WITHDRAWN,
-    GitList,
-    ListMarks,
-    ServedList,
-    say_withdrawn,
-    tombstone,
-    withdrawn_number,
-)
+from vskill_platform.domain.people import namespace
+from vskill_platform.domain.skills import git_list
 from vskill_platform.domain.skills.names import candidate_names
 from vskill_platform.domain.skills.skill import PublishedSkill, listed_version
 from vskill_platform.domain.skills.upstream import UpstreamEntries
@@ -63,7 +39,7 @@ class ListScope(msgspec.Struct, frozen=True):
     #: the path of its address
     path: str
     #: its readers, without what one of them has beyond the others
-    reader: Principal
+    reader: principal.Principal
     #: tells lists of the same address for different readers apart
     form: str
     #: the marketplace's name, owner and description
@@ -83,14 +59,16 @@ class ListScope(msgspec.Struct, frozen=True):
         return changed if self.upstream is None else self.upstream.at
 
 
-async def current_git_list(services: Services, scope: ListScope, *, is_lost: bool = False) -> GitList:
+async def current_git_list(
+    services: Services, scope: ListScope, *, is_lost: bool = False
+) -> git_list.GitList:
     """The list to serve now; `is_lost`: its files cannot be read here, so it is made again."""
     blocklist = await current_blocklist(services)
-    marks = ListMarks(None, blocklist.version, (await read_access())[1], scope.changed_at)
+    marks = git_list.ListMarks(None, blocklist.version, (await read_access())[1], scope.changed_at)
     return await current_list(scope.path, scope.form, marks, lambda: _make(services, scope), is_lost=is_lost)
 
 
-async def read_git_list(served: ServedList) -> tuple[SkillFile, ...] | None:
+async def read_git_list(served: git_list.ServedList) -> tuple[SkillFile, ...] | None:
     """Its files, with the mark in place of the registry's address; None where they are not here as they were made."""
     return await read_list(served)
 
@@ -98,29 +76,31 @@ async def read_git_list(served: ServedList) -> tuple[SkillFile, ...] | None:
 # Scopes and their readers.
 
 
-async def public_scope(services: Services, reader: Principal) -> ListScope:
+async def public_scope(services: Services, reader: principal.Principal) -> ListScope:
     """Everything that everybody may read whom the registry lets in."""
     named = services.settings.registry_name
     about = f"Every skill that {named} has verified."
-    return ListScope("marketplace", await public_reader(reader), "readers", _dashed(named), named, about)
+    return ListScope(
+        "marketplace", await principal.public_reader(reader), "readers", _dashed(named), named, about
+    )
 
 
-async def internal_scope(services: Services, reader: Principal) -> ListScope:
+async def internal_scope(services: Services, reader: principal.Principal) -> ListScope:
     """What every account may read; NotSignedIn for all others."""
     if reader.account is None and not reader.operator:
         raise NotSignedIn
     named = services.settings.registry_name
-    own, everybody = await document_reader(reader), internal_form(await read_directory())
+    own, everybody = await principal.document_reader(reader), namespace.internal_form(await read_directory())
     name, about = f"{_dashed(named)}-internal", f"Every skill that {named} has verified for its accounts."
     return ListScope("internal/marketplace", own, _form(own, everybody), name, named, about)
 
 
-async def owner_scope(services: Services, reader: Principal, owner: str) -> ListScope:
+async def owner_scope(services: Services, reader: principal.Principal, owner: str) -> ListScope:
     """What the reader may read of one owner; NotFound where that is nothing, and never was."""
     for written in dict.fromkeys((owner, owner.lower())):
-        form = await namespace_reader(reader, written)
+        form = await principal.namespace_reader(reader, written)
         if await has_skills(form, f"{written}/"):
-            known = {PUBLIC, INTERNAL} | namespace_audiences(written)
+            known = {namespace.PUBLIC, namespace.INTERNAL} | namespace.namespace_audiences(written)
             form = msgspec.structs.replace(form, audiences=_names(form) & known)
             about = f"What {services.settings.registry_name} has verified of {written}."
             return ListScope(
@@ -129,15 +109,15 @@ async def owner_scope(services: Services, reader: Principal, owner: str) -> List
     raise NotFound(f"There is no skill in {owner[:200]}.", scope=owner[:200])
 
 
-async def collection_scope(services: Services, reader: Principal, name: str) -> ListScope:
+async def collection_scope(services: Services, reader: principal.Principal, name: str) -> ListScope:
     """A collection, as all of its readers may read it."""
     found = await read_collection(services, reader, name)
-    form = await common_reader(reader, found.audience)
+    form = await principal.common_reader(reader, found.audience)
     about = found.description or found.title or f"The collection {found.name}."
     return ListScope(
         f"collections/{found.name}",
         form,
-        _form(form, common_audiences(found.audience, await read_directory())),
+        _form(form, namespace.common_audiences(found.audience, await read_directory())),
         found.name,
         services.settings.registry_name,
         about,
@@ -145,11 +125,11 @@ async def collection_scope(services: Services, reader: Principal, name: str) -> 
     )
 
 
-async def upstream_scope(reader: Principal, name: str) -> ListScope:
+async def upstream_scope(reader: principal.Principal, name: str) -> ListScope:
     """An upstream: what was verified of it, and what can be asked for."""
     upstream = await readable_upstream(reader, name)
-    form = await namespace_reader(reader, upstream.namespace)
-    known = {PUBLIC, INTERNAL} | namespace_audiences(upstream.namespace)
+    form = await principal.namespace_reader(reader, upstream.namespace)
+    known = {namespace.PUBLIC, namespace.INTERNAL} | namespace.namespace_audiences(upstream.namespace)
     form = msgspec.structs.replace(form, audiences=_names(form) & known)
     about = f"What {upstream.name} has; of it, only what was verified can be installed."
     return ListScope(
@@ -164,17 +144,17 @@ async def upstream_scope(reader: Principal, name: str) -> ListScope:
     )
 
 
-def _form(reader: Principal, everybody: frozenset[str] | None = None) -> str:
+def _form(reader: principal.Principal, everybody: frozenset[str] | None = None) -> str:
     """`readers` for what all readers of the address have in common; a reader who has less of it, as by a token for one
     namespace, has a list of its own, and so has each kind of reader of a namespace."""
     own = _names(reader)
     return "readers" if own == everybody else hashlib.sha256(" ".join(sorted(own)).encode()).hexdigest()[:16]
 
 
-def _names(reader: Principal) -> frozenset[str]:
+def _names(reader: principal.Principal) -> frozenset[str]:
     """What a reader was narrowed to is never everything."""
-    found = audiences_of(reader)
-    return frozenset[str]() if isinstance(found, Everything) else found
+    found = principal.audiences_of(reader)
+    return frozenset[str]() if isinstance(found, namespace.Everything) else found
 
 
 def _dashed(text: str) -> str:
@@ -195,7 +175,7 @@ async def _make(services: Services, scope: ListScope) -> MadeList:
         for name, skill in (await name_skills(scope.reader, skills)).items():
             if skill.current_version is None:
                 plugins[name] = _withdrawn_entry(name, skill)
-                tombstones.append(tombstone(name, skill))
+                tombstones.append(git_list.tombstone(name, skill))
             elif blocklist.hits_skill(skill):
                 # It gets its tombstone and its next number with the pass that takes its versions down.
                 continue
@@ -207,14 +187,14 @@ async def _make(services: Services, scope: ListScope) -> MadeList:
     head = {"name": scope.name, "owner": {"name": scope.owner}, "metadata": {"description": scope.about}}
     listed = b",\n".join(plugins.values())
     document = msgspec.json.encode(head)[:-1] + b',"plugins":[\n' + listed + b"\n]}\n"
-    manifest = SkillFile(MANIFEST, "100644", document)
+    manifest = SkillFile(git_list.MANIFEST, "100644", document)
     readme = SkillFile("README.md", "100644", _readme(scope).encode())
     message = f"{scope.name}: {verified} skills, {len(tombstones)} withdrawn"
     return MadeList((manifest, readme, *chain.from_iterable(tombstones)), changed_at, message)
 
 
 async def _skills_of(scope: ListScope) -> AsyncIterator[list[PublishedSkill]]:
-    audiences = audiences_of(scope.reader)
+    audiences = principal.audiences_of(scope.reader)
     if scope.collection is not None:
         found = await read_skills(scope.collection.skills, audiences=audiences)
         yield [found[name] for name in scope.collection.skills if name in found and found[name].versions]
@@ -261,16 +241,16 @@ def _with_source(facts: Mapping[str, object], canonical: str) -> bytes:
     # The place is percent-encoded, so nothing in it needs escaping.
     address = "/".join(quote(part, safe="") for part in canonical.split("/")).encode()
     rest = b',"homepage":"%b/skills/%b","source":{"source":"url","url":"%b/marketplace/%b.git"}}'
-    return msgspec.json.encode(facts)[:-1] + rest % (BASE, address, BASE, address)
+    return msgspec.json.encode(facts)[:-1] + rest % (git_list.BASE, address, git_list.BASE, address)
 
 
 def _withdrawn_entry(name: str, skill: PublishedSkill) -> bytes:
     return msgspec.json.encode(
         {
             "name": name,
-            "version": withdrawn_number(skill),
-            "description": say_withdrawn(skill),
-            "source": f"./{WITHDRAWN}/{name}",
+            "version": git_list.withdrawn_number(skill),
+            "description": git_list.say_withdrawn(skill),
+            "source": f"./{git_list.WITHDRAWN}/{name}",
         }
     )
 
@@ -279,5 +259,5 @@ def _readme(scope: ListScope) -> str:
     return (
         f"# {scope.name}\n\n{scope.about}\n\n"
         "This repository is made by the registry and has one commit. Add it to a client as a plugin marketplace. "
-        f"What is in `{WITHDRAWN}/` was withdrawn: a client that updates loses it.\n"
+        f"What is in `{git_list.WITHDRAWN}/` was withdrawn: a client that updates loses it.\n"
     )

@@ -25,13 +25,8 @@ from vskill_core.dsse import ENVELOPE_TYPE, seal
 from vskill_core.errors import Ambiguous, Blocked, InvalidInput, NotFound, RecordMalformed, Withdrawn
 from vskill_platform.actions.action import Allowance, Services, action_for
 from vskill_platform.actions.principal import Principal, Right
+from vskill_platform.actions.skills import skill_names
 from vskill_platform.actions.skills.collections import read_collection
-from vskill_platform.actions.skills.skill_names import (
-    find_installable,
-    find_skill,
-    read_attestation,
-    read_files,
-)
 from vskill_platform.domain.downloads import TAR_TYPE, zip_archive
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.skills.skill_changes import with_installs
@@ -46,7 +41,7 @@ AT_ONCE = 16
 async def count_install_of(reader: Principal, name: str, repo_url: str | None = None) -> PublishedSkill:
     """Count one more install of the skill that a client names; an address of no repository has no skills."""
     try:
-        skill = await find_skill(reader, name, repo_url)
+        skill = await skill_names.find_skill(reader, name, repo_url)
     except InvalidInput as error:
         raise NotFound(f"There is no skill {name[:200]} there: {error.message}", skill=name[:200]) from error
     await count_download(skill)
@@ -61,7 +56,7 @@ async def count_installs_of(
 
     async def look(one: tuple[str, str | None]) -> str | None:
         try:
-            return (await find_skill(reader, *one)).canonical
+            return (await skill_names.find_skill(reader, *one)).canonical
         except (NotFound, Ambiguous, InvalidInput):
             return None
 
@@ -84,13 +79,15 @@ async def count_download(skill: PublishedSkill) -> None:
 
 
 async def download(services: Services, reader: Principal, request: DownloadVersion) -> bytes:
-    skill = await find_skill(reader, request.skill)
-    files = await read_files((await find_installable(services, skill, request.version)).digest)
+    skill = await skill_names.find_skill(reader, request.skill)
+    files = await skill_names.read_files(
+        (await skill_names.find_installable(services, skill, request.version)).digest
+    )
     return await asyncio.to_thread(zip_archive if request.format == "zip" else tar_archive, files)
 
 
 async def show_attestation(reader: Principal, request: AttestedVersion) -> bytes:
-    return await read_attestation(reader, request.skill, request.version)
+    return await skill_names.read_attestation(reader, request.skill, request.version)
 
 
 async def show_keys(_request: NoParameters) -> KeySet:
@@ -180,8 +177,8 @@ async def lock(services: Services, reader: Principal, request: LockSkills) -> Lo
 
 async def _lock_one(services: Services, reader: Principal, named: str) -> LockedSkill:
     name, _, number = named.partition("@")
-    skill = await find_skill(reader, name)
-    ref = await find_installable(services, skill, number or None)
+    skill = await skill_names.find_skill(reader, name)
+    ref = await skill_names.find_installable(services, skill, number or None)
     envelope = msgspec.json.decode(await get_attestation(skill, ref.number))
     return LockedSkill(skill.canonical, ref.number, ref.digest, envelope)
 

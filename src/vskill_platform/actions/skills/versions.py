@@ -32,14 +32,8 @@ from vskill_platform.store.people.namespaces import belonging_of
 from vskill_platform.store.recall.blocklist import list_blocks
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.recall.withdrawals import AlterSkill, Follow, alter_skill
+from vskill_platform.store.skills import skills
 from vskill_platform.store.skills.names import claim_writes, release_name
-from vskill_platform.store.skills.skills import (
-    alias_writes,
-    find_by_name,
-    require_skill,
-    sketch_readers_writes,
-    skill_writes,
-)
 from vskill_platform.submission_store import RecordChange, read_submission
 
 
@@ -59,7 +53,7 @@ class DeleteSkill(SkillRequest, frozen=True, kw_only=True):
 
 
 async def object_of(actor: Principal, request: SkillRequest) -> ActionObject:
-    return ActionObject((await find_by_name(request.skill, audiences=audiences_of(actor))).identity)
+    return ActionObject((await skills.find_by_name(request.skill, audiences=audiences_of(actor))).identity)
 
 
 async def show(reader: Principal, request: SkillRequest) -> SkillState:
@@ -252,7 +246,7 @@ async def _set(
     canonical = (await find_skill(actor, request.skill)).canonical
 
     async def decide() -> tuple[SkillReaders, Sequence[Operation]]:
-        found, version = await require_skill(canonical)
+        found, version = await skills.require_skill(canonical)
         belonging = await belonging_of(found.identity, narrowed)
         answer = SkillReaders(canonical, _require_managed(belonging.namespace), narrowed)
         if (found.narrowed, found.audience) == (narrowed, belonging.audience):
@@ -285,10 +279,10 @@ async def _skill_writes(
     """The skill with its names, and everything beside it that its readers may read."""
     named, claims = await claim_writes(after, namespace)
     return [
-        *await skill_writes(before, named, version),
-        *await sketch_readers_writes(named),
+        *await skills.skill_writes(before, named, version),
+        *await skills.sketch_readers_writes(named),
         *claims,
-        *alias_writes(named),
+        *skills.alias_writes(named),
         *await _submission_writes(named),
     ]
 

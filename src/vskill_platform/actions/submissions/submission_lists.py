@@ -18,17 +18,8 @@ from vskill_platform.domain.submissions.states import State, StateCategory, stat
 from vskill_platform.domain.submissions.submission import EntryPoint, Submission
 from vskill_platform.queue.outlook import look_ahead
 from vskill_platform.store.people.namespaces import belonging_of
+from vskill_platform.store.submissions import submission_lists
 from vskill_platform.store.submissions.statistics import recent_activity, waiting_line
-from vskill_platform.store.submissions.submission_lists import (
-    FoundSubmissions,
-    HandedIn,
-    HandIn,
-    Order,
-    find_submissions,
-    keep_hand_in,
-    read_hand_in,
-    read_submissions_of,
-)
 from vskill_platform.submission_store import get_submissions
 
 MOST_IDS = 100
@@ -46,7 +37,7 @@ class ListSubmissions(ActionRequest, frozen=True, kw_only=True):
     #: words of the skill's name or the repository's address
     q: Annotated[str, msgspec.Meta(max_length=400)] = ""
     #: by the last change, or by when they were submitted
-    sort: Order = Order.UPDATED
+    sort: submission_lists.Order = submission_lists.Order.UPDATED
     #: the latest first, or the oldest first
     direction: Literal["desc", "asc"] = "desc"
     #: only those that the account has submitted
@@ -95,7 +86,7 @@ class PositionsAnswer(Wire, frozen=True):
 async def list_submissions(actor: Principal, request: ListSubmissions) -> SubmissionsAnswer:
     if request.mine and actor.account is None:
         raise NotSignedIn
-    found = await find_submissions(
+    found = await submission_lists.find_submissions(
         audiences=audiences_of(actor),
         states=states_asked(request.state, request.category),
         text=request.q,
@@ -109,9 +100,9 @@ async def list_submissions(actor: Principal, request: ListSubmissions) -> Submis
     return SubmissionsAnswer(tuple(map(submission_card, found.items)), more, found.after, found.skipped)
 
 
-async def own_submissions(reader: Principal, after: str | None) -> FoundSubmissions:
+async def own_submissions(reader: Principal, after: str | None) -> submission_lists.FoundSubmissions:
     """What the reader's account has submitted and may still read, the latest first."""
-    return await find_submissions(
+    return await submission_lists.find_submissions(
         audiences=audiences_of(reader), submitter=reader.name, after=after, limit=OWN_AT_ONCE
     )
 
@@ -207,12 +198,12 @@ class HandInView(Wire, frozen=True):
     skills: tuple[HandInSkill, ...]
 
 
-async def page_for(actor: Principal, skills: Sequence[HandedIn], source: EntryPoint) -> str:
+async def page_for(actor: Principal, skills: Sequence[submission_lists.HandedIn], source: EntryPoint) -> str:
     """The path of the page that follows what was just submitted. Writes a hand-in unless one submission is all."""
     if len(skills) == 1 and skills[0].submission_id is not None:
         return f"/submissions/{skills[0].submission_id}"
     anonymous = actor.account is None and actor.ci is None and not actor.operator
-    made = await keep_hand_in(
+    made = await submission_lists.keep_hand_in(
         tuple(skills),
         source=source,
         submitter=actor.account,
@@ -223,7 +214,7 @@ async def page_for(actor: Principal, skills: Sequence[HandedIn], source: EntryPo
 
 
 async def show_hand_in(reader: Principal, request: HandInRequest) -> HandInView:
-    found = await read_hand_in(request.hand_in_id)
+    found = await submission_lists.read_hand_in(request.hand_in_id)
     skills = () if found is None else await _read_skills(found, reader)
     if found is None or not skills:
         raise NotFound("There is no such hand-in; they are kept for 90 days.", hand_in=request.hand_in_id)
@@ -236,10 +227,12 @@ async def show_hand_in(reader: Principal, request: HandInRequest) -> HandInView:
     )
 
 
-async def _read_skills(found: HandIn, reader: Principal) -> list[tuple[HandedIn, Submission | None]]:
+async def _read_skills(
+    found: submission_lists.HandIn, reader: Principal
+) -> list[tuple[submission_lists.HandedIn, Submission | None]]:
     """Each skill that the reader may know of, with its submission."""
     audiences = audiences_of(reader)
-    records = await read_submissions_of(found, audiences=audiences)
+    records = await submission_lists.read_submissions_of(found, audiences=audiences)
     # A token that is bound to a namespace reads nothing of what its account did elsewhere.
     is_own = reader.account is not None and reader.account == found.submitter and reader.namespace is None
     place = found.repository
@@ -252,7 +245,7 @@ async def _read_skills(found: HandIn, reader: Principal) -> list[tuple[HandedIn,
     ]
 
 
-def _hand_in_skill(one: HandedIn, record: Submission | None) -> HandInSkill:
+def _hand_in_skill(one: submission_lists.HandedIn, record: Submission | None) -> HandInSkill:
     return HandInSkill(
         outcome=one.outcome,
         reason=one.reason,

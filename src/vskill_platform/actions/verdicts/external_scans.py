@@ -9,12 +9,7 @@ from vskill_core.errors import NotFound
 from vskill_platform.actions.action import Digest, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.external_scan.dispatch import provider_names
-from vskill_platform.store.external_scans import (
-    ExternalReport,
-    get_external_scan,
-    list_external_scans,
-    read_external_task,
-)
+from vskill_platform.store import external_scans
 from vskill_platform.store.stored_content import may_read_content
 
 EXTERNAL_SCANS = "/api/v1/external-scans/{digest}"
@@ -94,7 +89,7 @@ async def list_scans(reader: Principal, request: ListExternalScans) -> ExternalS
     known = {report.provider for report in found}
     waiting: list[WaitingAnalyser] = []
     for name in await provider_names():
-        task = None if name in known else await read_external_task(request.digest, name)
+        task = None if name in known else await external_scans.read_external_task(request.digest, name)
         if task is not None:
             waiting.append(WaitingAnalyser(name, task.state.value, task.outcome))
     reports = tuple(ExternalReportView.of(report) for report in found)
@@ -104,14 +99,14 @@ async def list_scans(reader: Principal, request: ListExternalScans) -> ExternalS
 async def read_scan(reader: Principal, request: ReadExternalScan) -> ExternalReportView:
     digest, provider = request.digest, request.provider[:80]
     is_readable = await may_read_content(digest, audiences_of(reader))
-    found = await get_external_scan(digest, provider) if is_readable else None
+    found = await external_scans.get_external_scan(digest, provider) if is_readable else None
     if found is None:
         raise NotFound(f"{provider} has not reported about {digest}", digest=digest, provider=provider)
     return ExternalReportView.of(found)
 
 
-async def list_external_reports(digest: str) -> tuple[ExternalReport, ...]:
-    return await list_external_scans(digest)
+async def list_external_reports(digest: str) -> tuple[external_scans.ExternalReport, ...]:
+    return await external_scans.list_external_scans(digest)
 
 
 LIST_EXTERNAL_SCANS = action(

@@ -19,21 +19,8 @@ from vskill_core.findings import (
 from vskill_core.plural import counted
 from vskill_platform.actions.action import Keep, Services, action
 from vskill_platform.actions.principal import Principal, Right
+from vskill_platform.actions.skills import skill_names, skill_views
 from vskill_platform.actions.skills.installs import with_current_installs
-from vskill_platform.actions.skills.skill_names import (
-    ReadVersion,
-    choose_version,
-    current_blocklist,
-    find_skill,
-    read_version,
-)
-from vskill_platform.actions.skills.skill_views import (
-    CapabilityChanges,
-    card,
-    card_view,
-    changes_view,
-    compare_cards,
-)
 from vskill_platform.actions.submissions.submissions import note_views
 from vskill_platform.domain import keys
 from vskill_platform.domain.evidence import JudgeWords, words_of
@@ -110,18 +97,20 @@ class KnownReports(msgspec.Struct, frozen=True):
     owed: tuple[str, ...]
 
 
-async def read_security(services: Services, reader: Principal, request: ReadVersion) -> SecurityAnswer:
-    skill = await find_skill(reader, request.skill)
-    ref = choose_version(skill, request.version)
+async def read_security(
+    services: Services, reader: Principal, request: skill_names.ReadVersion
+) -> SecurityAnswer:
+    skill = await skill_names.find_skill(reader, request.skill)
+    ref = skill_names.choose_version(skill, request.version)
     known = await read_reports(services, ref.digest)
-    return security_of(skill, ref, known, await current_blocklist(services))
+    return security_of(skill, ref, known, await skill_names.current_blocklist(services))
 
 
 async def read_static_report(
     services: Services, reader: Principal, name: str, number: str | None
 ) -> tuple[PublishedSkill, StaticReport]:
-    skill = await find_skill(reader, name)
-    ref = choose_version(skill, number)
+    skill = await skill_names.find_skill(reader, name)
+    ref = skill_names.choose_version(skill, number)
     report = (await read_reports(services, ref.digest)).static
     if report is None:
         raise NotFound(f"{skill.canonical} {ref.number} has no stored report.", skill=skill.canonical)
@@ -190,7 +179,7 @@ def security_of(
         providers=_refusing(providers, reason or "") if withheld else providers,
         findings=tuple(FindingView.of(finding) for finding in findings),
         notes=note_views(known.static),
-        capabilities=card_view(known.static),
+        capabilities=skill_views.card_view(known.static),
     )
 
 
@@ -314,7 +303,7 @@ class SkillComparison(Wire, frozen=True):
     b: SkillCard
     facts: tuple[ComparedFact, ...]
     #: what only the capability card of b has (`added`) and only that of a (`removed`); null where a card is missing
-    capabilities: CapabilityChanges | None
+    capabilities: skill_views.CapabilityChanges | None
 
 
 async def compare_skills(services: Services, reader: Principal, request: CompareSkills) -> SkillComparison:
@@ -323,18 +312,20 @@ async def compare_skills(services: Services, reader: Principal, request: Compare
     facts = tuple(
         ComparedFact(fact, value, facts_b[fact], value != facts_b[fact]) for fact, value in facts_a.items()
     )
-    return SkillComparison(a, b, facts, changes_view(compare_cards(report_a, report_b)))
+    return SkillComparison(
+        a, b, facts, skill_views.changes_view(skill_views.compare_cards(report_a, report_b))
+    )
 
 
 async def _look(
     services: Services, reader: Principal, name: str
 ) -> tuple[SkillCard, dict[str, str], StaticReport | None]:
-    skill = await with_current_installs(services, await find_skill(reader, name))
-    blocklist = await current_blocklist(services)
-    ref = choose_version(skill, None)
+    skill = await with_current_installs(services, await skill_names.find_skill(reader, name))
+    blocklist = await skill_names.current_blocklist(services)
+    ref = skill_names.choose_version(skill, None)
     known = await read_reports(services, ref.digest)
-    files = (await read_version(skill, ref)).manifest
-    shown = card(skill, blocklist)
+    files = (await skill_names.read_version(skill, ref)).manifest
+    shown = skill_views.card(skill, blocklist)
     owner = "verified" if skill.trust.provenance is Provenance.VERIFIED else "unverified"
     facts = {
         "Verdict": security_of(skill, ref, known, blocklist).overall_verdict.capitalize(),

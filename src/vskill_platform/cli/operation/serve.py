@@ -14,14 +14,7 @@ import msgspec
 
 from vskill_client.output import plain
 from vskill_core.errors import InvalidInput, PlatformError
-from vskill_platform.cli.process import (
-    check_shared,
-    ending_all,
-    is_shared,
-    replace_on_hangup,
-    run_async,
-    stop_on_signals,
-)
+from vskill_platform.cli import process
 from vskill_platform.setting_values import shown_location
 from vskill_platform.settings import Settings, keep_temporary_files_in, process_settings
 
@@ -94,15 +87,15 @@ def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -
         rate_limits="remote" if roles.demo and settings.rate_limits == "on" else settings.rate_limits,
     )
     if not (roles.web and roles.work):
-        check_shared(settings)
-    if roles.web > 1 and not is_shared(settings):
+        process.check_shared(settings)
+    if roles.web > 1 and not process.is_shared(settings):
         fix = "leave out --web, or keep records and content (VSKILL_STORE, VSKILL_BLOBS) outside of memory"
         raise InvalidInput(
             "Several web processes cannot see what one of them keeps in memory.", field="--web", fix=fix
         )
     if settings.store != "memory:":
         keep_temporary_files_in(Path(settings.data_dir) / "tmp")
-    run_async(_until_stopped(settings, roles))
+    process.run_async(_until_stopped(settings, roles))
 
 
 async def _until_stopped(settings: Settings, roles: Roles) -> None:
@@ -116,15 +109,15 @@ async def _until_stopped(settings: Settings, roles: Roles) -> None:
     with ExitStack() as stack:
         place = _listens_at(settings, roles)
         listener = stack.enter_context(closing(bind(place))) if place is not None else None
-        stop = stack.enter_context(stop_on_signals())
-        again = stack.enter_context(replace_on_hangup()) if roles.web > 1 else asyncio.Event()
+        stop = stack.enter_context(process.stop_on_signals())
+        again = stack.enter_context(process.replace_on_hangup()) if roles.web > 1 else asyncio.Event()
         async with env_for(settings) as env:
             report_start(env)
             await _note_release(env)
             await _announce(env, roles, listener)
             async with asyncio.TaskGroup() as group:
                 for name, role in _running(env, roles, listener, stop, again):
-                    group.create_task(ending_all(role, stop), name=name)
+                    group.create_task(process.ending_all(role, stop), name=name)
                 if roles.demo:
                     group.create_task(_with_examples(env, stop), name="demo")
                 await stop.wait()
@@ -165,7 +158,7 @@ def _running(
     from vskill_platform.web.streams.follower import Hub
 
     works, beside = roles.work, None
-    if roles.web and roles.work and is_shared(env.settings):
+    if roles.web and roles.work and process.is_shared(env.settings):
         beside = RoleProcess(env.settings, env.log)
         env.metrics.read_beside = beside.counts
         yield "worker process", beside.run(stop)

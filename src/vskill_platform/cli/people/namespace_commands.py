@@ -7,16 +7,7 @@ from vskill_core.plural import counted
 from vskill_platform.actions.people import namespace_policy, namespaces
 from vskill_platform.actions.people.access import AccessPreview
 from vskill_platform.actions.people.namespace_policy import ReachChange
-from vskill_platform.cli.action_commands import (
-    CommandQuestion,
-    Given,
-    Part,
-    command_for,
-    known,
-    show_answer,
-    table,
-    when,
-)
+from vskill_platform.cli import action_commands
 from vskill_platform.domain.people.namespace import Visibility
 
 #: How many names a preview prints.
@@ -60,9 +51,9 @@ def _show_change(readers: str, verb: str, change: ReachChange) -> None:
         click.echo(f"  and {change.skills - MOST_NAMES} more")
 
 
-_NAMESPACE: Part = (
+_NAMESPACE: action_commands.Part = (
     lambda namespace: click.echo(f"{namespace.name}: {describe_visibility(namespace)}"),
-    table(
+    action_commands.table(
         "{#members:member}",
         "members",
         *(
@@ -73,71 +64,71 @@ _NAMESPACE: Part = (
             ("since (UTC)", "since"),
         ),
     ),
-    when("owner_by_name", "{owner_by_name} owns the namespace because of its name."),
+    action_commands.when("owner_by_name", "{owner_by_name} owns the namespace because of its name."),
     show_usage,
     "Who decides what waits here: {review}. Reviewers of the registry see all of it.",
-    when("kept_to_team", "For its team until a reviewer agrees: {kept_to_team}"),
+    action_commands.when("kept_to_team", "For its team until a reviewer agrees: {kept_to_team}"),
 )
-_PREVIEW: Part = (
-    when("visibility", "{name} is {visibility}. As {to}:", "{name} is unmanaged. As {to}:"),
+_PREVIEW: action_commands.Part = (
+    action_commands.when("visibility", "{name} is {visibility}. As {to}:", "{name} is unmanaged. As {to}:"),
     show_reach,
-    when("needs_reviewer", "Only reviewers and admins may do this."),
+    action_commands.when("needs_reviewer", "Only reviewers and admins may do this."),
 )
 
 
-async def foretell_visibility(caller: Caller, given: Given) -> Given:
+async def foretell_visibility(caller: Caller, given: action_commands.Given) -> action_commands.Given:
     request = namespace_policy.PreviewVisibility(name=given["name"], to=Visibility(given["to"]))
-    show_answer(await caller.call(namespace_policy.PREVIEW_VISIBILITY, request), _PREVIEW)
+    action_commands.show_answer(await caller.call(namespace_policy.PREVIEW_VISIBILITY, request), _PREVIEW)
     return {}
 
 
-async def foretell_public(caller: Caller, given: Given) -> Given:
+async def foretell_public(caller: Caller, given: action_commands.Given) -> action_commands.Given:
     return await foretell_visibility(caller, {**given, "to": "public"})
 
 
 COMMANDS = (
-    command_for(
+    action_commands.command_for(
         namespaces.LIST_NAMESPACES,
-        table(
+        action_commands.table(
             "{#namespaces} namespaces",
             "namespaces",
             *(
                 "name",
                 ("visibility", describe_visibility),
-                ("your role", known("your_role")),
+                ("your role", action_commands.known("your_role")),
                 "members",
                 "review",
             ),
         ),
     ),
-    command_for(namespaces.SHOW_NAMESPACE, _NAMESPACE),
-    command_for(namespaces.ADD_MEMBER, _NAMESPACE, arguments=("member", "role")),
-    command_for(
+    action_commands.command_for(namespaces.SHOW_NAMESPACE, _NAMESPACE),
+    action_commands.command_for(namespaces.ADD_MEMBER, _NAMESPACE, arguments=("member", "role")),
+    action_commands.command_for(
         namespaces.HAND_OVER,
         _NAMESPACE,
         arguments=("to",),
-        confirm=CommandQuestion("Hand it over? Its owners so far own it no more."),
+        confirm=action_commands.CommandQuestion("Hand it over? Its owners so far own it no more."),
     ),
-    command_for(namespaces.REMOVE_MEMBER, _NAMESPACE, arguments=("member",)),
-    command_for(
+    action_commands.command_for(namespaces.REMOVE_MEMBER, _NAMESPACE, arguments=("member",)),
+    action_commands.command_for(
         namespaces.LEAVE_NAMESPACE,
         "You are no member by name any more.",
-        confirm=CommandQuestion("Leave the namespace?"),
+        confirm=action_commands.CommandQuestion("Leave the namespace?"),
     ),
-    command_for(namespace_policy.PREVIEW_VISIBILITY, _PREVIEW, arguments=("to",)),
-    command_for(
+    action_commands.command_for(namespace_policy.PREVIEW_VISIBILITY, _PREVIEW, arguments=("to",)),
+    action_commands.command_for(
         namespace_policy.CHANGE_VISIBILITY,
         _NAMESPACE,
         arguments=("to",),
-        confirm=CommandQuestion("Change who may read it?", foretell_visibility),
+        confirm=action_commands.CommandQuestion("Change who may read it?", foretell_visibility),
         about="It prints first what would disappear and appear.",
     ),
-    command_for(
+    action_commands.command_for(
         namespace_policy.MAKE_PUBLIC,
         _NAMESPACE,
-        confirm=CommandQuestion("Make it public?", foretell_public),
+        confirm=action_commands.CommandQuestion("Make it public?", foretell_public),
         about="It prints first what would appear.",
     ),
-    command_for(namespace_policy.SET_REVIEWERS, _NAMESPACE, arguments=("to",)),
-    command_for(namespace_policy.SET_QUOTAS, _NAMESPACE),
+    action_commands.command_for(namespace_policy.SET_REVIEWERS, _NAMESPACE, arguments=("to",)),
+    action_commands.command_for(namespace_policy.SET_QUOTAS, _NAMESPACE),
 )

@@ -12,19 +12,11 @@ from vskill_core.errors import InvalidInput
 from vskill_platform.actions.review import review, review_queue
 from vskill_platform.actions.submissions.submissions import CANCEL
 from vskill_platform.actions.verdicts import rule_figures, suppressions
-from vskill_platform.cli.action_commands import (
-    CommandQuestion,
-    Given,
-    Part,
-    command_for,
-    show_answer,
-    table,
-    when,
-)
+from vskill_platform.cli import action_commands
 from vskill_platform.cli.submissions.submission_commands import RERUN, SHOWN_FINDINGS, STATE
 
 
-async def show_what_waits(caller: Caller, given: Given) -> Given:
+async def show_what_waits(caller: Caller, given: action_commands.Given) -> action_commands.Given:
     """Print a submission as it is now; the run and the digest that were shown."""
     seen = await caller.call(SHOW, SubmissionRequest(submission_id=given["submission_id"]))
     for name, shown in (("run", seen.run), ("digest", seen.digest)):
@@ -32,20 +24,20 @@ async def show_what_waits(caller: Caller, given: Given) -> Given:
             raise click.UsageError(f"--{name} {given[name]} is not what waits now, which is {shown}.")
     click.echo(plain(f"{seen.skill_name} ({seen.repo_url} {seen.skill_path})"))
     found = await caller.call(FINDINGS, RunFindings(submission_id=seen.id, run=seen.run))
-    show_answer(found, SHOWN_FINDINGS)
+    action_commands.show_answer(found, SHOWN_FINDINGS)
     content = f" --digest {seen.digest}" if seen.digest else ""
     click.echo(f"Read its files first: {caller.pages}/admin/review/{seen.id}")
     click.echo(f"To decide without this question: --run {seen.run}{content}")
     return {"run": seen.run, "digest": seen.digest}
 
 
-async def show_content(caller: Caller, given: Given) -> Given:
+async def show_content(caller: Caller, given: action_commands.Given) -> action_commands.Given:
     """The same where a submission was given for its content."""
     seen = await show_what_waits(caller, {"submission_id": given["digest"]})
     return {"digest": _require_fetched(given["digest"], seen["digest"])}
 
 
-async def look_up_digest(caller: Caller, given: Given) -> Given:
+async def look_up_digest(caller: Caller, given: action_commands.Given) -> action_commands.Given:
     """The digest of a submission's content, where the submission was given instead."""
     if _names_content(given):
         return given
@@ -53,7 +45,7 @@ async def look_up_digest(caller: Caller, given: Given) -> Given:
     return {**given, "digest": _require_fetched(seen.id, seen.digest)}
 
 
-def _names_content(given: Given) -> bool:
+def _names_content(given: action_commands.Given) -> bool:
     return not (given["digest"] or "").startswith("sub_")
 
 
@@ -67,8 +59,8 @@ def _require_fetched(submission_id: str, digest: str | None) -> str:
     return digest
 
 
-_WAITING: Part = (
-    table(
+_WAITING: action_commands.Part = (
+    action_commands.table(
         "{total} wait for a reviewer",
         "items",
         ("submission", "id"),
@@ -77,7 +69,7 @@ _WAITING: Part = (
         ("since (UTC)", "since"),
         ("why", "reason"),
     ),
-    when("beyond", "{beyond} more wait and are not ordered yet."),
+    action_commands.when("beyond", "{beyond} more wait and are not ordered yet."),
 )
 
 
@@ -91,16 +83,16 @@ def show_rules(figures: rule_figures.RuleFiguresAnswer) -> None:
     print_table(f"{len(rows)} of {len(figures.rules)} rules have fired here", columns, rows)
 
 
-_SUPPRESSION: Part = (
-    when(
+_SUPPRESSION: action_commands.Part = (
+    action_commands.when(
         "suppression.active",
         "{suppression.rule} no longer counts for {suppression.digest}.",
         "{suppression.rule} counts again for {suppression.digest}.",
     ),
-    when("new_runs", "New runs: {new_runs}"),
-    when("rescans", "Judged again: {rescans}"),
+    action_commands.when("new_runs", "New runs: {new_runs}"),
+    action_commands.when("rescans", "Judged again: {rescans}"),
 )
-_SUPPRESSIONS = table(
+_SUPPRESSIONS = action_commands.table(
     "{#suppressions} suppressions",
     "suppressions",
     "rule",
@@ -112,7 +104,7 @@ _SUPPRESSIONS = table(
 )
 _DECISION: dict[str, Any] = {
     "optional": ("run",),
-    "confirm": CommandQuestion(
+    "confirm": action_commands.CommandQuestion(
         "Decide about exactly this?", show_what_waits, lambda given: given["run"] is not None
     ),
     "about": "Without --run it shows what waits now, and asks.",
@@ -123,22 +115,24 @@ _CONTENT: dict[str, Any] = {
 }
 
 COMMANDS = (
-    command_for(review_queue.WAITING, _WAITING),
-    command_for(rule_figures.RULE_FIGURES, show_rules),
-    command_for(review.APPROVE, STATE, **_DECISION),
-    command_for(review.REJECT, STATE, **_DECISION),
-    command_for(review.REQUEST_CHANGE, STATE, **_DECISION),
-    command_for(review.WITHDRAW_REQUEST, STATE),
-    command_for(CANCEL, STATE),
-    command_for(review.LOOK_AGAIN, RERUN),
-    command_for(
+    action_commands.command_for(review_queue.WAITING, _WAITING),
+    action_commands.command_for(rule_figures.RULE_FIGURES, show_rules),
+    action_commands.command_for(review.APPROVE, STATE, **_DECISION),
+    action_commands.command_for(review.REJECT, STATE, **_DECISION),
+    action_commands.command_for(review.REQUEST_CHANGE, STATE, **_DECISION),
+    action_commands.command_for(review.WITHDRAW_REQUEST, STATE),
+    action_commands.command_for(CANCEL, STATE),
+    action_commands.command_for(review.LOOK_AGAIN, RERUN),
+    action_commands.command_for(
         suppressions.SUPPRESS,
         _SUPPRESSION,
-        confirm=CommandQuestion("Suppress the rule for exactly this content?", show_content, _names_content),
+        confirm=action_commands.CommandQuestion(
+            "Suppress the rule for exactly this content?", show_content, _names_content
+        ),
         **_CONTENT,
     ),
-    command_for(suppressions.UNSUPPRESS, _SUPPRESSION, fill=look_up_digest, **_CONTENT),
-    command_for(
+    action_commands.command_for(suppressions.UNSUPPRESS, _SUPPRESSION, fill=look_up_digest, **_CONTENT),
+    action_commands.command_for(
         suppressions.SUPPRESSED, _SUPPRESSIONS, arguments=("digest",), fill=look_up_digest, **_CONTENT
     ),
 )

@@ -23,6 +23,7 @@ from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
 from vskill_core.errors import QueueUnavailable
 from vskill_platform.domain.messages import Send
+from vskill_platform.ledger.broker import nats_server
 from vskill_platform.ledger.broker import nats_wire as wire
 from vskill_platform.ledger.broker.contract import (
     LEASE_MS,
@@ -36,14 +37,6 @@ from vskill_platform.ledger.broker.contract import (
     Settlement,
 )
 from vskill_platform.ledger.broker.nats_bounds import OwnerBounds
-from vskill_platform.ledger.broker.nats_server import (
-    ANSWER_S,
-    NatsLocation,
-    connect,
-    create_queues,
-    subject_taken,
-    translate_errors,
-)
 from vskill_platform.ledger.clock import SystemClock
 
 _log = structlog.get_logger(__name__)
@@ -85,10 +78,10 @@ class NatsBroker(Broker):
     def __init__(
         self,
         client: Client,
-        place: NatsLocation,
+        place: nats_server.NatsLocation,
         lease_ms: int,
         longest_delay_ms: int,
-        answer_s: float = ANSWER_S,
+        answer_s: float = nats_server.ANSWER_S,
     ) -> None:
         self.place = place
         self._client = client
@@ -110,15 +103,15 @@ class NatsBroker(Broker):
         *,
         lease_ms: int = LEASE_MS,
         longest_delay_ms: int = LONGEST_DELAY_MS,
-        answer_s: float = ANSWER_S,
+        answer_s: float = nats_server.ANSWER_S,
     ) -> "NatsBroker":
         """Connect, and create missing streams. A server that takes longer than `answer_s` is unavailable."""
-        place = NatsLocation.of(location)
-        client = await connect(place)
+        place = nats_server.NatsLocation.of(location)
+        client = await nats_server.connect(place)
         broker = cls(client, place, lease_ms, longest_delay_ms, answer_s)
         try:
-            with translate_errors(place.shown):
-                await create_queues(broker._js, place, lease_ms)
+            with nats_server.translate_errors(place.shown):
+                await nats_server.create_queues(broker._js, place, lease_ms)
         except BaseException:
             await client.close()
             raise
@@ -163,7 +156,7 @@ class NatsBroker(Broker):
         try:
             await self._js.publish(subject, payload, headers=headers)
         except APIError as error:
-            if not subject_taken(error):
+            if not nats_server.subject_taken(error):
                 raise
             return False
         return True
@@ -171,8 +164,8 @@ class NatsBroker(Broker):
     async def _create_again(self) -> None:
         """After the server lost its disk or was replaced: the records are the truth, so an empty queue will do."""
         _log.warning("the queue's streams are gone; making them again", broker=self.place.shown)
-        with translate_errors(self.place.shown):
-            await create_queues(self._js, self.place, self._lease_ms)
+        with nats_server.translate_errors(self.place.shown):
+            await nats_server.create_queues(self._js, self.place, self._lease_ms)
 
     # Receiving.
 
@@ -213,7 +206,7 @@ class NatsBroker(Broker):
         self._asking.add(inbox)
         request = wire.pull_request(batch, wait_s)
         try:
-            with translate_errors(self.place.shown):
+            with nats_server.translate_errors(self.place.shown):
                 await self._client.publish(self.place.next_subject, request, inbox.subject)
                 async with asyncio.timeout(wait_s + self._answer_s):
                     await self._collect(inbox, batch, taken)
@@ -240,7 +233,7 @@ class NatsBroker(Broker):
             else:
                 self._give_back([message])
 
-        with translate_errors(self.place.shown):
+        with nats_server.translate_errors(self.place.shown):
             inbox.subscription = await self._client.subscribe(inbox.subject, cb=arrived)
         return inbox
 
@@ -401,7 +394,7 @@ class NatsBroker(Broker):
     def _talking(self) -> Iterator[None]:
         """Translate the server's errors."""
         self._check_connected()
-        with translate_errors(self.place.shown):
+        with nats_server.translate_errors(self.place.shown):
             yield
 
     async def _gather(self, calls: Iterable[Awaitable[bool]]) -> list[bool]:

@@ -9,24 +9,16 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.ledger.kv.collections import (
-    AUDIENCE,
-    COLLECTIONS,
-    Field,
-    NumbersField,
-    RecordKind,
-    Value,
-    parse,
-)
+from vskill_platform.ledger.kv import collections
 
 #: Version of the tokeniser. A new number makes a record's terms be computed again when it is next written.
 _FORM = 3
 
 #: The searched texts' hash, the collection's name, then one value per field column of any collection.
-Columns = tuple[Value, ...]
+Columns = tuple[collections.Value, ...]
 
 
-def kept_fields(collection: RecordKind) -> tuple[str, ...]:
+def kept_fields(collection: collections.RecordKind) -> tuple[str, ...]:
     """Fields with a column: those of indexes and counts, the one that orders a search, and the list of integers."""
     needed = {
         *collection.counted,
@@ -37,11 +29,11 @@ def kept_fields(collection: RecordKind) -> tuple[str, ...]:
     return tuple(name for name in collection.fields if name in needed)
 
 
-def column(collection: RecordKind, field: str) -> str:
+def column(collection: collections.RecordKind, field: str) -> str:
     return f"{collection.name}_{field}"
 
 
-FIELD_COLUMNS = tuple(column(kind, name) for kind in COLLECTIONS for name in kept_fields(kind))
+FIELD_COLUMNS = tuple(column(kind, name) for kind in collections.COLLECTIONS for name in kept_fields(kind))
 DERIVED_COLUMNS = ("searched", "collection", *FIELD_COLUMNS)
 NOTHING: Columns = (None,) * len(DERIVED_COLUMNS)
 
@@ -49,7 +41,7 @@ NOTHING: Columns = (None,) * len(DERIVED_COLUMNS)
 class _Step(msgspec.Struct, frozen=True):
     """How to read one field. Fast paths for a name in the record or in one object in it; others use `Field.of`."""
 
-    field: Field
+    field: collections.Field
     #: The name of the object that holds it; None where the record itself does.
     holder: str | None
     #: None if the field has several paths.
@@ -68,8 +60,8 @@ class _Plan(msgspec.Struct, frozen=True):
     exclude: tuple[str, ...]
 
 
-def _step(field: Field) -> _Step:
-    if isinstance(field, NumbersField):
+def _step(field: collections.Field) -> _Step:
+    if isinstance(field, collections.NumbersField):
         return _Step(field, None, None)
     match field.paths:
         case ((name,),):
@@ -80,10 +72,10 @@ def _step(field: Field) -> _Step:
             return _Step(field, None, None)
 
 
-def _plan(collection: RecordKind) -> _Plan:
+def _plan(collection: collections.RecordKind) -> _Plan:
     indexed = collection.searched
     if indexed and collection.has_audience:
-        indexed = (*indexed, AUDIENCE)
+        indexed = (*indexed, collections.AUDIENCE)
     mine = [FIELD_COLUMNS.index(column(collection, name)) for name in kept_fields(collection)]
     return _Plan(
         tuple(_step(collection.fields[name]) for name in kept_fields(collection)),
@@ -94,10 +86,10 @@ def _plan(collection: RecordKind) -> _Plan:
     )
 
 
-PLANS = {kind.name: _plan(kind) for kind in COLLECTIONS}
+PLANS = {kind.name: _plan(kind) for kind in collections.COLLECTIONS}
 
 #: By the key's part up to its first colon, which is a collection's whole prefix.
-_BY_PREFIX = {kind.prefix: (kind.name, PLANS[kind.name]) for kind in COLLECTIONS}
+_BY_PREFIX = {kind.prefix: (kind.name, PLANS[kind.name]) for kind in collections.COLLECTIONS}
 
 
 def derive(key: str, value: bytes) -> Columns:
@@ -108,7 +100,7 @@ def derive(key: str, value: bytes) -> Columns:
     name, plan = found
     if plan.exclude and key.startswith(plan.exclude):
         return NOTHING
-    record = parse(value)
+    record = collections.parse(value)
     return (
         _hash(_values(record, plan.searched)) if plan.searched else None,
         name,
@@ -118,11 +110,11 @@ def derive(key: str, value: bytes) -> Columns:
     )
 
 
-def _values(record: Any, steps: tuple[_Step, ...]) -> list[Value]:
+def _values(record: Any, steps: tuple[_Step, ...]) -> list[collections.Value]:
     """The same values as `Field.of`, without its calls: this runs for every record that is written."""
     if type(record) is not dict:
         return [None] * len(steps)
-    values: list[Value] = []
+    values: list[collections.Value] = []
     for step in steps:
         field, name = step.field, step.name
         if name is None:
@@ -137,7 +129,7 @@ def _values(record: Any, steps: tuple[_Step, ...]) -> list[Value]:
     return values
 
 
-def _hash(texts: list[Value]) -> int:
+def _hash(texts: list[collections.Value]) -> int:
     """A hash that detects unchanged texts without tokenising them."""
     cut = msgspec.json.encode([_FORM, texts])
     return int.from_bytes(blake2b(cut, digest_size=8).digest(), "big", signed=True)

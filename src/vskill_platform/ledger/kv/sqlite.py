@@ -20,6 +20,7 @@ from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.broker.sqlite import SqliteBroker
 from vskill_platform.ledger.database.sqlite import SqliteDatabase, reader
 from vskill_platform.ledger.database.writer import Tx, WriteKind, call_in
+from vskill_platform.ledger.kv import sqlite_commit
 from vskill_platform.ledger.kv.checks import check_key, check_texts
 from vskill_platform.ledger.kv.collections import RecordKind
 from vskill_platform.ledger.kv.contract import PAGE, Counts, StoreSnapshot
@@ -28,14 +29,6 @@ from vskill_platform.ledger.kv.fields import end_of
 from vskill_platform.ledger.kv.overlaps import OverlapQuery, sqlite_overlaps
 from vskill_platform.ledger.kv.query import CheckedSearch, Query
 from vskill_platform.ledger.kv.sql import SqlKV
-from vskill_platform.ledger.kv.sqlite_commit import (
-    CHANGES,
-    Commit,
-    CommitGroup,
-    SendIn,
-    delete_records,
-    prepare,
-)
 from vskill_platform.ledger.kv.sqlite_query import (
     ENTRY,
     FEW_AUDIENCES,
@@ -68,21 +61,23 @@ class SqliteKV(SqlKV[SqliteDatabase]):
 
     engine = "sqlite"
     entry_columns = ENTRY
-    changes_channel = CHANGES
+    changes_channel = sqlite_commit.CHANGES
 
     def __init__(self, database: SqliteDatabase, outbox: Broker | None = None) -> None:
         own = isinstance(outbox, SqliteBroker) and outbox.database is database
         super().__init__(database, outbox, sends_inside=own)
-        self._send_in: SendIn | None = outbox.send_in if isinstance(outbox, SqliteBroker) and own else None
+        self._send_in: sqlite_commit.SendIn | None = (
+            outbox.send_in if isinstance(outbox, SqliteBroker) and own else None
+        )
         self._commits = WriteKind("commit", self._run, at_once=64)
 
     # Writes.
 
     async def _commit(self, operations: Sequence[Operation], sends: Sequence[Send], *, urgent: bool) -> int:
-        return await self._db.write(self._commits, prepare(operations, sends), urgent=urgent)
+        return await self._db.write(self._commits, sqlite_commit.prepare(operations, sends), urgent=urgent)
 
-    def _run(self, tx: Tx, commits: Sequence[Commit]) -> Sequence[int | PlatformError]:
-        group = CommitGroup(tx, commits, self.now())
+    def _run(self, tx: Tx, commits: Sequence[sqlite_commit.Commit]) -> Sequence[int | PlatformError]:
+        group = sqlite_commit.CommitGroup(tx, commits, self.now())
         versions = [group.apply(commit) for commit in commits]
         group.flush(self._send_in)
         return versions
@@ -247,7 +242,7 @@ def _sweep(tx: Tx, *, now: int, changes_before: int, limit: int) -> int:
         for (number,) in tx.execute("SELECT id FROM records WHERE expires_at <= ? LIMIT ?", (now, limit))
     ]
     if expired:
-        delete_records(tx, expired)
+        sqlite_commit.delete_records(tx, expired)
     return len(expired) + _sweep_changes(tx, changes_before, limit - len(expired))
 
 

@@ -15,20 +15,7 @@ from vskill_core.identity import GITHUB_HOST
 from vskill_platform.domain import keys
 from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
 from vskill_platform.records import read_record
-from vskill_platform.store.people.accounts import (
-    MOST_NAME,
-    LinkedIdentity,
-    NameTaken,
-    Role,
-    User,
-    UserChange,
-    change_user,
-    check_name,
-    create_user,
-    get_user,
-    read_user,
-    with_identity,
-)
+from vskill_platform.store.people import accounts
 from vskill_platform.store.people.namespaces import read_access
 
 MOST_SUBJECT = 255
@@ -47,7 +34,7 @@ class IdentityAccount(msgspec.Struct, frozen=True):
 class Arrival(msgspec.Struct, frozen=True):
     """Somebody who has signed in at a provider."""
 
-    identity: LinkedIdentity
+    identity: accounts.LinkedIdentity
     #: The provider, for people.
     title: str
     #: Tells accounts of one name apart.
@@ -60,7 +47,7 @@ class Arrival(msgspec.Struct, frozen=True):
     account: str | None = None
 
 
-async def account_of(arrival: Arrival, beside: Beside) -> User:
+async def account_of(arrival: Arrival, beside: Beside) -> accounts.User:
     """The account of an identity; created at its first sign-in, unless it is linked to one that is signed in."""
     for name in names_for(arrival):
         account = (await _find_bound(arrival))[0] or arrival.account
@@ -69,7 +56,7 @@ async def account_of(arrival: Arrival, beside: Beside) -> User:
             return await _renew(arrival, account, beside)
         try:
             return await _create(name, arrival, beside)
-        except NameTaken:
+        except accounts.NameTaken:
             # Somebody else has the name, or the same person's other browser was first.
             continue
     login = arrival.identity.login
@@ -77,7 +64,7 @@ async def account_of(arrival: Arrival, beside: Beside) -> User:
     raise NotPermitted(message, login=login)
 
 
-def identity_key(identity: LinkedIdentity) -> str:
+def identity_key(identity: accounts.LinkedIdentity) -> str:
     if not identity.is_github:
         return keys.identity(hash_identity(identity.issuer, identity.id))
     # Numbers are unique per server only, so other servers than github.com prefix theirs.
@@ -95,10 +82,10 @@ def login_of(text: str) -> str:
     letters = (
         one if one.isascii() and one.isalnum() else " " for one in text[:200].partition("@")[0].lower()
     )
-    return "-".join("".join(letters).split())[:MOST_NAME].rstrip("-") or "unnamed"
+    return "-".join("".join(letters).split())[: accounts.MOST_NAME].rstrip("-") or "unnamed"
 
 
-def name_identity(identity: LinkedIdentity) -> str:
+def name_identity(identity: accounts.LinkedIdentity) -> str:
     return hash_identity(identity.issuer, identity.id)[:16]
 
 
@@ -110,13 +97,13 @@ def names_for(arrival: Arrival) -> tuple[str, ...]:
     """The login, and the login with the suffix behind it."""
     wanted = arrival.identity.login.lower()
     try:
-        check_name(wanted)
+        accounts.check_name(wanted)
     except InvalidInput:
         return (arrival.fallback,)
-    return wanted, f"{wanted[: MOST_NAME - len(arrival.suffix) - 1].rstrip('-')}-{arrival.suffix}"
+    return wanted, f"{wanted[: accounts.MOST_NAME - len(arrival.suffix) - 1].rstrip('-')}-{arrival.suffix}"
 
 
-async def find_account(identity: LinkedIdentity) -> tuple[str | None, int]:
+async def find_account(identity: accounts.LinkedIdentity) -> tuple[str | None, int]:
     """Whose an identity is, empty where it was unlinked, and the version of its record."""
     found, version = await read_record(identity_key(identity), IdentityAccount)
     return (None if found is None else found.account), version
@@ -136,7 +123,7 @@ async def _find_bound(arrival: Arrival) -> tuple[str | None, int]:
 async def _require_let_in(arrival: Arrival, account: str | None) -> None:
     if arrival.is_admitted:
         return
-    user = None if account is None else (await read_user(account))[0]
+    user = None if account is None else (await accounts.read_user(account))[0]
     is_vouched_for = user is not None and (
         user.vouched_for or user.kept_by((await read_access())[0].directories)
     )
@@ -147,20 +134,20 @@ async def _require_let_in(arrival: Arrival, account: str | None) -> None:
         raise NotPermitted(message, login=login, fix="ask an admin of the registry for an account")
 
 
-async def _renew(arrival: Arrival, account: str, beside: Beside) -> User:
+async def _renew(arrival: Arrival, account: str, beside: Beside) -> accounts.User:
     identity = arrival.identity
-    if (await get_user(account)).disabled:
+    if (await accounts.get_user(account)).disabled:
         raise NotPermitted(f"The account {account} is disabled; ask an admin.", account=account)
 
-    async def renew(known: User) -> UserChange:
+    async def renew(known: accounts.User) -> accounts.UserChange:
         (bound, version), wanted = await _find_bound(arrival), arrival.account or account
         if bound not in (None, wanted):
             message = f"{identity.login} at {arrival.title} signs in as another account."
             raise NotPermitted(message, fix="sign out first to use that account")
         put = () if bound is not None else (put_identity(identity, account, version),)
-        return UserChange(with_identity(known, identity), (*put, *await beside(account)))
+        return accounts.UserChange(accounts.with_identity(known, identity), (*put, *await beside(account)))
 
-    return await change_user(
+    return await accounts.change_user(
         account,
         renew,
         action="github sign-in" if identity.is_github else "single sign-on",
@@ -170,13 +157,13 @@ async def _renew(arrival: Arrival, account: str, beside: Beside) -> User:
     )
 
 
-async def _create(name: str, arrival: Arrival, beside: Beside) -> User:
+async def _create(name: str, arrival: Arrival, beside: Beside) -> accounts.User:
     async def bring() -> tuple[Operation, ...]:
         return put_identity(arrival.identity, name), *await beside(name)
 
-    return await create_user(
+    return await accounts.create_user(
         name,
-        Role.AUTHOR,
+        accounts.Role.AUTHOR,
         by=f"user:{name}",
         reason=f"signed in with {arrival.title} as {arrival.identity.login}",
         identity=arrival.identity,
@@ -184,5 +171,5 @@ async def _create(name: str, arrival: Arrival, beside: Beside) -> User:
     )
 
 
-def put_identity(identity: LinkedIdentity, account: str, version: int = ABSENT) -> Put:
+def put_identity(identity: accounts.LinkedIdentity, account: str, version: int = ABSENT) -> Put:
     return Put(identity_key(identity), msgspec.json.encode(IdentityAccount(account)), version)

@@ -11,16 +11,7 @@ import msgspec
 from vskill_core.errors import Blocked
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity, submission_id_at
-from vskill_platform.domain import keys
-from vskill_platform.domain.blocklist import (
-    BlockEntry,
-    BlockTarget,
-    TargetKind,
-    digest_target,
-    hit_reason,
-    merge,
-    place_target,
-)
+from vskill_platform.domain import blocklist, keys
 from vskill_platform.domain.people.namespace import Visibility, audience_for, widest
 from vskill_platform.domain.recall.block_index import Blocklist, all_targets, version_targets
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
@@ -41,7 +32,7 @@ from vskill_platform.store.stored_content import find_holders
 from vskill_platform.worker_context import require_env
 
 #: Targets that lie in one namespace.
-_OF_ONE_PLACE = (TargetKind.PLACE, TargetKind.REPOSITORY)
+_OF_ONE_PLACE = (blocklist.TargetKind.PLACE, blocklist.TargetKind.REPOSITORY)
 
 
 async def blocklist_version() -> int:
@@ -55,68 +46,68 @@ async def assert_blocklist() -> Assert:
     return Assert(keys.CONTROL_BLOCKLIST, await blocklist_version())
 
 
-async def require_unblocked(targets: Iterable[BlockTarget]) -> Assert:
+async def require_unblocked(targets: Iterable[blocklist.BlockTarget]) -> Assert:
     """Raise Blocked if an entry hits one of them. Commit the result with what relies on it: the version is read first,
     so an entry that comes later makes that commit fail."""
     asserted = await assert_blocklist()
     if asserted.version == ABSENT:
         # No entry was ever written, since each raises the version.
         return asserted
-    hit = hit_reason(await find_hits(targets))
+    hit = blocklist.hit_reason(await find_hits(targets))
     if hit is not None:
         raise Blocked(hit)
     return asserted
 
 
-async def list_blocks() -> list[BlockEntry]:
+async def list_blocks() -> list[blocklist.BlockEntry]:
     """Every entry. An unreadable one raises: it must not look like a lifted one."""
-    return [decode(entry, BlockEntry) async for entry in iter_entries(keys.block.prefix)]
+    return [decode(entry, blocklist.BlockEntry) async for entry in iter_entries(keys.block.prefix)]
 
 
 async def read_blocklist(version: int) -> Blocklist:
     entries = await list_blocks()
     # A place that was never submitted, whether mistyped or blocked in advance, says nothing about its neighbours.
     places = await places_with_records(entry.target for entry in entries)
-    tainted: dict[str, tuple[BlockEntry, ...]] = {}
+    tainted: dict[str, tuple[blocklist.BlockEntry, ...]] = {}
     for entry in entries:
-        if entry.target.kind is TargetKind.PLACE and entry.target.value in places:
+        if entry.target.kind is blocklist.TargetKind.PLACE and entry.target.value in places:
             repo = _repository_of(entry.target)
             tainted[repo] = (*tainted.get(repo, ()), entry)
     return Blocklist(version, {entry.target: entry for entry in entries}, tainted)
 
 
-def _repository_of(target: BlockTarget) -> str:
+def _repository_of(target: blocklist.BlockTarget) -> str:
     return "/".join(target.value.split("/")[:3])
 
 
-async def find_hits(targets: Iterable[BlockTarget]) -> tuple[BlockEntry, ...]:
+async def find_hits(targets: Iterable[blocklist.BlockTarget]) -> tuple[blocklist.BlockEntry, ...]:
     """The entries for these targets. A read that fails raises: unknown is not "not blocked"."""
     stored = await read_entries(target.key for target in targets)
-    return tuple(decode(entry, BlockEntry) for entry in stored.values())
+    return tuple(decode(entry, blocklist.BlockEntry) for entry in stored.values())
 
 
 async def why_blocked(identity: Identity, names: Iterable[str | None], digest: str | None) -> str | None:
-    return hit_reason(await find_hits(all_targets(identity, names, digest)))
+    return blocklist.hit_reason(await find_hits(all_targets(identity, names, digest)))
 
 
 async def why_version_blocked(published: PublishedSkill, ref: VersionRef) -> str | None:
-    return hit_reason(await find_hits(version_targets(published, ref)))
+    return blocklist.hit_reason(await find_hits(version_targets(published, ref)))
 
 
-async def block_writes(entry: BlockEntry) -> tuple[Operation, ...]:
+async def block_writes(entry: blocklist.BlockEntry) -> tuple[Operation, ...]:
     """The operations that write an entry, merged with an existing one, raise the version, and audit it."""
     note = _note_about(entry)
     audit = record_audit(note.action, note.target, by=note.by, reason=note.reason, details=note.details)
     return (*await _entry_writes(entry), *audit)
 
 
-async def _entry_writes(entry: BlockEntry) -> tuple[Operation, ...]:
-    known, version = await read_record(entry.target.key, BlockEntry)
-    merged = entry if known is None else merge(known, entry)
+async def _entry_writes(entry: blocklist.BlockEntry) -> tuple[Operation, ...]:
+    known, version = await read_record(entry.target.key, blocklist.BlockEntry)
+    merged = entry if known is None else blocklist.merge(known, entry)
     return Put(entry.target.key, msgspec.json.encode(merged), version), Add(keys.CONTROL_BLOCKLIST)
 
 
-def _note_about(entry: BlockEntry) -> AuditNote:
+def _note_about(entry: blocklist.BlockEntry) -> AuditNote:
     severity = {"severity": entry.severity.value}
     return AuditNote("block", str(entry.target), entry.discovered_by, entry.reason, severity)
 
@@ -142,9 +133,9 @@ async def decided_block_writes(
     if decision.block is BlockScope.NONE:
         return ()
     is_place = decision.block is BlockScope.PLACE
-    target = place_target(blocked.identity) if is_place else digest_target(blocked.digest)
+    target = blocklist.place_target(blocked.identity) if is_place else blocklist.digest_target(blocked.digest)
     now = require_env("kv").kv.now()
-    entry = BlockEntry(
+    entry = blocklist.BlockEntry(
         target=target,
         severity=Severity.CRITICAL,
         reason=decision.reason,
@@ -163,7 +154,7 @@ async def decided_block_writes(
     return await block_writes(entry)
 
 
-async def add_block(entry: BlockEntry) -> None:
+async def add_block(entry: blocklist.BlockEntry) -> None:
     """Write an entry; it is effective now. `reapply_blocklist` ends what runs and takes down what is live."""
 
     async def write() -> tuple[None, tuple[Operation, ...]]:
@@ -172,7 +163,7 @@ async def add_block(entry: BlockEntry) -> None:
     await commit_audited(_note_about(entry), write)
 
 
-async def remove_block(target: BlockTarget, *, by: str = "system", reason: str = "lifted") -> bool:
+async def remove_block(target: blocklist.BlockTarget, *, by: str = "system", reason: str = "lifted") -> bool:
     """Lift an entry; whether there was one. The next pass starts a new run of what no other entry hits."""
 
     async def write() -> tuple[bool, tuple[Operation, ...]]:
@@ -184,33 +175,33 @@ async def remove_block(target: BlockTarget, *, by: str = "system", reason: str =
     return await commit_audited(AuditNote("unblock", str(target), by, reason), write)
 
 
-def targets_for(record: Submission) -> tuple[BlockTarget, ...]:
+def targets_for(record: Submission) -> tuple[blocklist.BlockTarget, ...]:
     return all_targets(record.identity, (record.skill_name, record.declared_name), record.digest)
 
 
-async def places_with_records(targets: Iterable[BlockTarget]) -> frozenset[str]:
+async def places_with_records(targets: Iterable[blocklist.BlockTarget]) -> frozenset[str]:
     """The places among these that were ever submitted. A failed read raises."""
     wanted = {
         keys.sub(submission_id_at(target.value)): target.value
         for target in targets
-        if target.kind is TargetKind.PLACE
+        if target.kind is blocklist.TargetKind.PLACE
     }
     if not wanted:
         return frozenset()
     return frozenset(wanted[key] for key in await read_entries(wanted))
 
 
-async def audience_of_block(target: BlockTarget, known: str) -> str:
+async def audience_of_block(target: blocklist.BlockTarget, known: str) -> str:
     """The audience of a new entry about a skill of this audience. Other skills may hold the same content; those that no
     index finds are added by the next pass over the blocklist."""
-    if target.kind is not TargetKind.DIGEST:
+    if target.kind is not blocklist.TargetKind.DIGEST:
         return known
     skills, submissions = await find_holders(target.value)
     holders = map(audience_of, (*skills, *submissions))
     return widest({known, *(audience for audience in holders if audience is not None)}) or known
 
 
-async def audience_ahead(target: BlockTarget) -> str | None:
+async def audience_ahead(target: blocklist.BlockTarget) -> str | None:
     """The audience of an entry that hits nothing: for a place or a full name, the narrowest of its namespace. None if
     the target belongs to no namespace."""
     if target.kind in _OF_ONE_PLACE:

@@ -33,14 +33,7 @@ from vskill_platform.records import (
     persist,
     read_record,
 )
-from vskill_platform.store.recall.blocklist import (
-    assert_blocklist,
-    audience_ahead,
-    blocklist_version,
-    find_hits,
-    list_blocks,
-    targets_for,
-)
+from vskill_platform.store.recall import blocklist
 from vskill_platform.store.recall.withdrawals import plan_commit
 from vskill_platform.store.skills.skills import require_skill
 from vskill_platform.submission_store import (
@@ -91,7 +84,7 @@ async def find_hit_by(target: BlockTarget) -> BlockHits:
     audiences: set[str] = set()
     async for record in walk.records(SUBMISSIONS, Submission):
         places.add(record.identity.key)
-        if target in targets_for(record):
+        if target in blocklist.targets_for(record):
             submissions.append(record.id)
             audiences.add(record.audience)
     async for published in walk.records(SKILLS, PublishedSkill):
@@ -101,7 +94,7 @@ async def find_hit_by(target: BlockTarget) -> BlockHits:
             audiences.add(published.audience)
             versions += hit
     walk.finish()
-    audience = widest(audiences) or await audience_ahead(target) or PUBLIC
+    audience = widest(audiences) or await blocklist.audience_ahead(target) or PUBLIC
     near = () if submissions or skills else _near(target, places)
     return BlockHits(tuple(submissions), tuple(skills), versions, audience, near)
 
@@ -128,13 +121,13 @@ async def reapply_blocklist(applied: int | None = None, *, judge_again: JudgeAga
     also gives each entry the audience of what it hits now.
     """
     env = require_env("kv")
-    version = await blocklist_version()
+    version = await blocklist.blocklist_version()
     if version == applied:
         return version
     walk = _Walk(env)
-    entries = {entry.target: _Hits(entry) for entry in await list_blocks()}
+    entries = {entry.target: _Hits(entry) for entry in await blocklist.list_blocks()}
     async for record in walk.records(SUBMISSIONS, Submission):
-        own = [entries[target] for target in targets_for(record) if target in entries]
+        own = [entries[target] for target in blocklist.targets_for(record) if target in entries]
         for hits in own:
             named = hits.entry.source_url == record.repo_url
             facts = _BlockFacts(record.skill_name, record.repo_url, record.digest or "", "")
@@ -196,7 +189,7 @@ class _Hits:
     async def renew(self, entry: BlockEntry) -> BlockEntry:
         """The entry with the current audiences, and with names and hashes of what it hits if it has none. An entry that
         hits nothing any more keeps what it has: its names are still those of what it hit."""
-        audience = widest(self._all) or await audience_ahead(entry.target) or entry.audience
+        audience = widest(self._all) or await blocklist.audience_ahead(entry.target) or entry.audience
         entry = msgspec.structs.replace(entry, audience=audience, origin=widest(self._named) or entry.origin)
         if self._told is None or entry.digest:
             return entry
@@ -255,8 +248,8 @@ async def _end_run(env: Env, record: Submission) -> None:
     event_id = env.clock.new_id()
 
     async def decide(current: Submission) -> RecordChange | None:
-        asserted = await assert_blocklist()
-        reason = hit_reason(await find_hits(targets_for(current)))
+        asserted = await blocklist.assert_blocklist()
+        reason = hit_reason(await blocklist.find_hits(blocklist.targets_for(current)))
         if reason is None or not may_move(current.state, State.BLOCKED) or current.appeals_block:
             return None
         return RecordChange(_block(current, Step(event_id, env.kv.now(), "system", reason)), (asserted,))
@@ -274,7 +267,7 @@ async def _restart(env: Env, record: Submission) -> None:
     event_id = env.clock.new_id()
 
     async def decide(current: Submission) -> RecordChange | None:
-        if current.state is not State.BLOCKED or await find_hits(targets_for(current)):
+        if current.state is not State.BLOCKED or await blocklist.find_hits(blocklist.targets_for(current)):
             return None
         step = Step(event_id, env.kv.now(), "system", UNBLOCKED)
         return next_run(current, step, submitter=None, upload=current.upload)
@@ -296,9 +289,9 @@ async def _agree(env: Env, canonical: str, judge_again: JudgeAgain | None) -> No
     """
 
     async def write() -> tuple[PublishedSkill, PublishedSkill]:
-        asserted = await assert_blocklist()
+        asserted = await blocklist.assert_blocklist()
         published, version = await require_skill(canonical)
-        hits = await find_hits(_targets_of_skill(published))
+        hits = await blocklist.find_hits(_targets_of_skill(published))
         changed = _as_blocked(published, hits, env.kv.now())
         if changed != published:
             step = Step("", env.kv.now(), "system", "")

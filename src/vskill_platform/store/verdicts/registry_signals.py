@@ -22,14 +22,7 @@ from vskill_core.naming import hyphenate
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
 from vskill_platform.domain.canonical_names import canonical_name
-from vskill_platform.domain.people.namespace import (
-    PUBLIC,
-    PUBLIC_ONLY,
-    Audiences,
-    Everything,
-    common_audiences,
-    shared_form,
-)
+from vskill_platform.domain.people import namespace
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skills.skill import Certification, PublishedSkill, VersionStatus
 from vskill_platform.domain.submissions.submission import Submission
@@ -85,9 +78,9 @@ async def registry_signals(
     memory: Memory,
 ) -> tuple[Signal, ...]:
     directory = await read_directory()
-    readers = common_audiences(record.audience, directory)
+    readers = namespace.common_audiences(record.audience, directory)
     return (
-        *await copy_signals(record, place, files, marks.hashes, shared_form(directory)),
+        *await copy_signals(record, place, files, marks.hashes, namespace.shared_form(directory)),
         *await _remembered(record.identity, marks.hashes, report, memory),
         *await _look_alike(place, memory),
         *await _first_seen_hosts(files, marks.hosts, readers, memory),
@@ -115,7 +108,7 @@ async def _remembered(
 
 
 async def reviewer_signals(
-    record: Submission, files: tuple[SkillFile, ...], audiences: Audiences
+    record: Submission, files: tuple[SkillFile, ...], audiences: namespace.Audiences
 ) -> tuple[Signal, ...]:
     """What only a reviewer is shown, and holds nothing by itself: copies of skills that this reviewer may read, and the
     owner's history."""
@@ -127,10 +120,10 @@ async def reviewer_signals(
     return tuple(msgspec.structs.replace(one, holds=False) for one in found)
 
 
-async def hide_signals(records: Sequence[Submission], audiences: Audiences) -> list[Submission]:
+async def hide_signals(records: Sequence[Submission], audiences: namespace.Audiences) -> list[Submission]:
     """The records without the signals that speak of skills that a reader of these audiences may not read now."""
     named = {skill for record in records for one in _noticed(record) for skill in one.skills}
-    if not named or isinstance(audiences, Everything):
+    if not named or isinstance(audiences, namespace.Everything):
         return [*records]
     readable = frozenset(await read_skills(named, audiences=audiences))
     return [_with_signals_of(record, readable) for record in records]
@@ -162,7 +155,11 @@ async def _look_alike_here(place: SkillPlace, name: str) -> list[Signal]:
     if not await _has_popular():
         return []
     held = (await read_names(look_alikes(name))).held
-    holders = {one.holders[PUBLIC].canonical: flat for flat, one in held.items() if PUBLIC in one.holders}
+    holders = {
+        one.holders[namespace.PUBLIC].canonical: flat
+        for flat, one in held.items()
+        if namespace.PUBLIC in one.holders
+    }
     stored = await read_entries(map(keys.skill, holders))
     skills = decode_readable(stored.values(), PublishedSkill, "registry_signals")
     popular = [skill for skill in skills if _is_imitated(skill, place.canonical)]
@@ -181,7 +178,7 @@ async def _has_popular() -> bool:
     publication reads."""
     page = await require_env("kv").kv.select(
         SKILLS.prefix,
-        audiences=PUBLIC_ONLY,
+        audiences=namespace.PUBLIC_ONLY,
         where={"installs": Between(MIN_INSTALLS, None)},
         order_by="installs",
         descending=True,
@@ -232,8 +229,8 @@ async def _first_seen_hosts(
     namespaces may name, the first ten are looked up and the others left out, so that a submission does not read keys by
     hosts times namespaces."""
     steps = await _find_steps(tuple(host for host in hosts if host not in memory.hosts), files)
-    unseen = await _without_seen(steps, PUBLIC_ONLY)
-    unseen = await _without_seen(unseen[:MOST_LOOKED_UP], audiences - PUBLIC_ONLY)
+    unseen = await _without_seen(steps, namespace.PUBLIC_ONLY)
+    unseen = await _without_seen(unseen[:MOST_LOOKED_UP], audiences - namespace.PUBLIC_ONLY)
     notice = notice_hosts(memory, {host: steps[host] for host in unseen}, "no other published skill and ")
     return [] if notice is None else [signal_of(notice)]
 
@@ -247,7 +244,7 @@ async def _find_steps(hosts: tuple[str, ...], files: tuple[SkillFile, ...]) -> d
 async def find_seen_hosts(hosts: Iterable[str]) -> set[str]:
     """Those that a published skill names which everybody may read."""
     wanted = set(hosts)
-    return wanted.difference(await _without_seen(wanted, PUBLIC_ONLY))
+    return wanted.difference(await _without_seen(wanted, namespace.PUBLIC_ONLY))
 
 
 async def _without_seen(hosts: Iterable[str], audiences: frozenset[str]) -> list[str]:
@@ -260,7 +257,7 @@ async def _without_seen(hosts: Iterable[str], audiences: frozenset[str]) -> list
     return [host for host in wanted if host not in seen]
 
 
-async def _history(identity: Identity, audiences: Audiences) -> list[Signal]:
+async def _history(identity: Identity, audiences: namespace.Audiences) -> list[Signal]:
     """That the owner has published nothing before, or much within a day."""
     env = require_env("kv")
     owner, _, _ = canonical_name(identity).partition("/")
@@ -299,7 +296,7 @@ async def copy_signals(
     place: SkillPlace,
     files: tuple[SkillFile, ...],
     hashes: tuple[int, ...],
-    audiences: Audiences,
+    audiences: namespace.Audiences,
 ) -> list[Signal]:
     """The signal of the skill that most of the submitted text is taken from, if there is one. A plain copy of a live
     skill is only shown."""
@@ -323,7 +320,7 @@ async def copy_signals(
 
 
 async def _find_candidates(
-    canonical: str, hashes: tuple[int, ...], audiences: Audiences
+    canonical: str, hashes: tuple[int, ...], audiences: namespace.Audiences
 ) -> dict[str, Sketch]:
     """Sketches of other owners' skills that share enough, by canonical name, the most alike first."""
     env = require_env("kv")
@@ -351,7 +348,7 @@ async def _find_candidates(
 
 
 async def _compare(
-    candidates: dict[str, Sketch], files: tuple[SkillFile, ...], audiences: Audiences
+    candidates: dict[str, Sketch], files: tuple[SkillFile, ...], audiences: namespace.Audiences
 ) -> list[_Twin]:
     """Those whose text is contained, the best first. One whose files are gone or damaged cannot be compared."""
     if not candidates:

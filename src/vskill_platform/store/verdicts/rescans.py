@@ -13,12 +13,7 @@ from vskill_platform.domain.submissions.submission import RecordedDecision, Step
 from vskill_platform.domain.verdicts.decision import BlockScope
 from vskill_platform.domain.verdicts.rescan_decision import RescanDecision, RescanOutcome
 from vskill_platform.records import persist
-from vskill_platform.store.recall.blocklist import (
-    BlockedContent,
-    assert_blocklist,
-    decided_block_writes,
-    why_version_blocked,
-)
+from vskill_platform.store.recall import blocklist
 from vskill_platform.store.recall.withdrawals import Follow, plan_commit
 from vskill_platform.store.skills.skills import require_skill
 from vskill_platform.submission_store import RecordChange
@@ -39,7 +34,7 @@ async def apply_rescan(
     async def write() -> PublishedSkill:
         nonlocal unknown
         env = require_env("kv")
-        asserted = await assert_blocklist()
+        asserted = await blocklist.assert_blocklist()
         published, version = await require_skill(canonical)
         if unknown not in (None, version):
             # That try may have been applied, and the skill may have been judged again after it.
@@ -49,7 +44,7 @@ async def apply_rescan(
         changed = _judged_again(published, digest, decision, evidence)
         step = Step("", env.kv.now(), "system", f"rescan: {decision.reason}")
         planned = await plan_commit(published, version, changed, step, _follow(decision, digest))
-        blocks = await decided_block_writes(decision, _blocked_by(published, digest))
+        blocks = await blocklist.decided_block_writes(decision, _blocked_by(published, digest))
         if planned.operations or blocks:
             # An entry that is written here changes the blocklist itself; otherwise it must be as it was looked at.
             grounds = blocks or (asserted,)
@@ -77,9 +72,9 @@ def _follow(decision: RescanDecision, digest: str) -> Follow:
     return follow
 
 
-def _blocked_by(published: PublishedSkill, digest: str) -> BlockedContent:
+def _blocked_by(published: PublishedSkill, digest: str) -> blocklist.BlockedContent:
     ref = next((ref for ref in published.versions if ref.digest == digest), None)
-    return BlockedContent(
+    return blocklist.BlockedContent(
         identity=published.identity,
         digest=digest,
         by="system",
@@ -122,7 +117,7 @@ async def _require_grounds(published: PublishedSkill, digest: str, decision: Res
     if decision.next_state is not State.BLOCKED or decision.block is not BlockScope.NONE:
         return
     ref = next((ref for ref in published.versions if ref.digest == digest), None)
-    if ref is None or await why_version_blocked(published, ref) is None:
+    if ref is None or await blocklist.why_version_blocked(published, ref) is None:
         raise _outdated_error("no blocklist entry matches it, so it is not blocked", published, digest)
 
 

@@ -5,13 +5,7 @@ from starlette.responses import Response
 
 from vskill_client.wire.base import Wire
 from vskill_platform.actions.verdicts.external_scans import EXTERNAL_SCANS
-from vskill_platform.external_scan.callback import (
-    MOST_BODY_BYTES,
-    SIGNATURE_HEADER,
-    TIMESTAMP_HEADER,
-    SignedCall,
-    receive_report,
-)
+from vskill_platform.external_scan import callback
 from vskill_platform.ledger.blobs.contract import check_address
 from vskill_platform.web.exchange import json_response
 from vskill_platform.web.routing import post, read_body
@@ -30,9 +24,11 @@ async def receive(request: Request) -> Response:
     """A remote analyser's signed report; the signature is what lets it in."""
     digest, provider = check_address(request.path_params["digest"]), request.path_params["provider"][:80]
     headers = request.headers
-    body = await read_body(request, MOST_BODY_BYTES)
-    call = SignedCall(headers.get(TIMESTAMP_HEADER, ""), headers.get(SIGNATURE_HEADER, ""), body)
-    _, stored = await receive_report(digest, provider, call)
+    body = await read_body(request, callback.MOST_BODY_BYTES)
+    call = callback.SignedCall(
+        headers.get(callback.TIMESTAMP_HEADER, ""), headers.get(callback.SIGNATURE_HEADER, ""), body
+    )
+    _, stored = await callback.receive_report(digest, provider, call)
     return json_response(Taken(digest, provider, stored))
 
 
@@ -47,6 +43,6 @@ ENDPOINTS = (
         problems=(404, 409, 422),
         tag="external scans",
         summary="Send a remote analyser's signed report",
-        most_body=MOST_BODY_BYTES,
+        most_body=callback.MOST_BODY_BYTES,
     ),
 )

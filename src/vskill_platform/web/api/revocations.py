@@ -9,14 +9,7 @@ from starlette.responses import Response
 from vskill_client.wire.base import Asked, iso_time
 from vskill_client.wire.skills import ReadRevocationList
 from vskill_core.dsse import ENVELOPE_TYPE
-from vskill_platform.actions.recall.revocations import (
-    FOLLOW,
-    READ_LIST,
-    RevocationEventView,
-    RevocationStepView,
-    Serial,
-    recent_events,
-)
+from vskill_platform.actions.recall import revocations
 from vskill_platform.web.api.feed import ATOM_TYPE, atom_feed, xml_text
 from vskill_platform.web.exchange import answer_with_tag, principal_of, public_address, services_of
 from vskill_platform.web.routing import get, part_of, query_of
@@ -32,18 +25,18 @@ class RevocationFeedQuery(Asked, frozen=True):
     """Where to begin."""
 
     #: the last serial that was seen
-    after: Serial = 0
+    after: revocations.Serial = 0
 
 
 async def list_view(request: Request) -> Response:
     asked = ReadRevocationList(**msgspec.structs.asdict(query_of(request, RevocationListQuery)))
-    body = await READ_LIST(services_of(request), principal_of(request), asked)
+    body = await revocations.READ_LIST(services_of(request), principal_of(request), asked)
     return answer_with_tag(request, body, ENVELOPE_TYPE)
 
 
 async def feed_view(request: Request) -> Response:
     asked = query_of(request, RevocationFeedQuery)
-    events = await recent_events(principal_of(request), asked.after)
+    events = await revocations.recent_events(principal_of(request), asked.after)
     base, name = public_address(request), services_of(request).settings.registry_name
     latest, entries = events[0].at if events else iso_time(0), "".join(_entry(one, base) for one in events)
     places = ("/revocations.xml", "/revocations")
@@ -51,7 +44,7 @@ async def feed_view(request: Request) -> Response:
     return answer_with_tag(request, body, ATOM_TYPE)
 
 
-def _entry(event: RevocationEventView, base: str) -> str:
+def _entry(event: revocations.RevocationEventView, base: str) -> str:
     versions = ", ".join(one.version for one in event.versions)
     title = f"{event.skill} {versions}: {TITLES[event.type]}"
     said = "\n".join(map(_sentence, event.versions))
@@ -63,29 +56,29 @@ def _entry(event: RevocationEventView, base: str) -> str:
     )
 
 
-def _sentence(one: RevocationStepView) -> str:
+def _sentence(one: revocations.RevocationStepView) -> str:
     status = "live again" if one.status is None else one.status.replace("-", " ")
     return f"{one.version} is {status}: {one.reason} (digest {one.digest})"
 
 
 ENDPOINTS = (
     get(
-        READ_LIST.path,
+        revocations.READ_LIST.path,
         list_view,
-        action=READ_LIST,
+        action=revocations.READ_LIST,
         query=RevocationListQuery,
         media=ENVELOPE_TYPE,
         problems=(404,),
-        tag=READ_LIST.tag,
-        summary=READ_LIST.summary,
+        tag=revocations.READ_LIST.tag,
+        summary=revocations.READ_LIST.summary,
     ),
     get(
         "/revocations.xml",
         feed_view,
-        action=FOLLOW,
+        action=revocations.FOLLOW,
         query=RevocationFeedQuery,
         media=ATOM_TYPE,
-        tag=FOLLOW.tag,
+        tag=revocations.FOLLOW.tag,
         summary="Follow withdrawn and restored versions as an Atom feed",
     ),
 )

@@ -19,42 +19,16 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidInput
 from vskill_core.identity import SKILL_FILE
 from vskill_platform.actions.principal import audiences_of
+from vskill_platform.actions.skills import skill_names, skill_views
 from vskill_platform.actions.skills.installs import with_current_installs
-from vskill_platform.actions.skills.skill_names import (
-    current_blocklist,
-    find_installable,
-    find_skill,
-    find_skill_version,
-    read_file,
-    read_files,
-    read_skill_text,
-    read_version,
-    refuse_blocked,
-    require_version,
-)
-from vskill_platform.actions.skills.skill_views import (
-    CapabilityChanges,
-    SkillAnswer,
-    changes_view,
-    compare_cards,
-    detail,
-    summary_of,
-)
 from vskill_platform.actions.submissions.submissions import SARIF_TYPE
 from vskill_platform.actions.verdicts.skill_security import read_reports, read_static_report
 from vskill_platform.actions.wire import encode
 from vskill_platform.domain.downloads import TAR_TYPE, ZIP_TYPE, zip_archive
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
+from vskill_platform.web import exchange
 from vskill_platform.web.api.names import asked_name, asked_skill, both
 from vskill_platform.web.drawing import diffs
-from vskill_platform.web.exchange import (
-    answer_with_tag,
-    attachment,
-    foreign_file,
-    principal_of,
-    services_of,
-    with_tag,
-)
 from vskill_platform.web.kept import Again, Answer, form_key, kept_of, last_change
 from vskill_platform.web.routing import query_of
 from vskill_scan.results.report import Scanned, as_sarif
@@ -64,28 +38,28 @@ from vskill_scan.rules.ruleset import bundled_rules
 async def detail_view(request: Request) -> Response:
     name = asked_name(request)
     if name.count("/") != 2:
-        name = (await find_skill(principal_of(request), name)).canonical
+        name = (await skill_names.find_skill(exchange.principal_of(request), name)).canonical
     return Again(await _detail(request, name), request)
 
 
 async def _detail(request: Request, name: str) -> Answer:
     """Kept while nothing in the store has changed, or else neither the record, the installs nor the blocklist has."""
-    kept, services, reader = kept_of(request), services_of(request), principal_of(request)
+    kept, services, reader = kept_of(request), exchange.services_of(request), exchange.principal_of(request)
     key = form_key(request, None, "skill", name)
     seen = await last_change()
     known = kept.answer(key, seen)
     if known is not None:
         return known
-    skill, version, blocklist = await find_skill_version(services, reader, name)
+    skill, version, blocklist = await skill_names.find_skill_version(services, reader, name)
     skill = await with_current_installs(services, skill)
     mark = (version, blocklist.version, skill.trust.installs)
     known = kept.same(key, mark, seen)
     if known is not None:
         return known
     gone = skill.current_digest is None or bool(blocklist.hits_skill(skill))
-    content = "" if gone else await read_skill_text(services, skill.current_digest or "")
-    shown = detail(skill, blocklist, content, audiences_of(reader))
-    return kept.keep(key, encode(SkillAnswer(shown)), seen, mark)
+    content = "" if gone else await skill_names.read_skill_text(services, skill.current_digest or "")
+    shown = skill_views.detail(skill, blocklist, content, audiences_of(reader))
+    return kept.keep(key, encode(skill_views.SkillAnswer(shown)), seen, mark)
 
 
 SVG_TYPE = "image/svg+xml"
@@ -93,16 +67,18 @@ SVG_TYPE = "image/svg+xml"
 
 async def sarif_view(request: Request) -> Response:
     number = query_of(request, VersionQuery).version
-    reader = principal_of(request)
-    skill, report = await read_static_report(services_of(request), reader, asked_name(request), number)
+    reader = exchange.principal_of(request)
+    skill, report = await read_static_report(
+        exchange.services_of(request), reader, asked_name(request), number
+    )
     body = await asyncio.to_thread(lambda: as_sarif([Scanned(skill.identity.path, report)], bundled_rules()))
-    return answer_with_tag(request, body, SARIF_TYPE)
+    return exchange.answer_with_tag(request, body, SARIF_TYPE)
 
 
 async def badge_view(request: Request) -> Response:
     skill = await asked_skill(request)
-    blocklist = await current_blocklist(services_of(request))
-    return answer_with_tag(
+    blocklist = await skill_names.current_blocklist(exchange.services_of(request))
+    return exchange.answer_with_tag(
         request, badge(skill, blocked=bool(blocklist.hits_skill(skill))).encode(), SVG_TYPE
     )
 
@@ -186,16 +162,16 @@ class CompareAnswer(Wire, frozen=True):
     diff_summary: str
     files: tuple[diffs.FileChangeView, ...]
     #: what the capability cards of both differ in; null where a card is missing
-    capabilities: CapabilityChanges | None
+    capabilities: skill_views.CapabilityChanges | None
 
 
 async def file_view(request: Request) -> Response:
     query = query_of(request, FileQuery)
     skill = await asked_skill(request)
-    ref = await find_installable(services_of(request), skill, query.version)
-    file = await read_file(skill, ref, query.path)
+    ref = await skill_names.find_installable(exchange.services_of(request), skill, query.version)
+    file = await skill_names.read_file(skill, ref, query.path)
     name = file.path.rpartition("/")[2]
-    return foreign_file(request, file.data, f'"{ref.digest[:24]}"', _media(file), name)
+    return exchange.foreign_file(request, file.data, f'"{ref.digest[:24]}"', _media(file), name)
 
 
 def _media(file: SkillFile) -> str:
@@ -209,15 +185,15 @@ def _media(file: SkillFile) -> str:
 async def archive_view(request: Request) -> Response:
     query = query_of(request, ArchiveQuery)
     skill = await asked_skill(request)
-    ref = await find_installable(services_of(request), skill, query.version)
+    ref = await skill_names.find_installable(exchange.services_of(request), skill, query.version)
     tag = f'"{ref.digest[:24]}-{query.format}"'
     media = ZIP_TYPE if query.format == "zip" else TAR_TYPE
     name = f"{skill.slug}-{ref.number}.{query.format}"
     if tag in request.headers.get("if-none-match", ""):
-        return with_tag(request, b"", tag, media)
-    files = await read_files(ref.digest)
+        return exchange.with_tag(request, b"", tag, media)
+    files = await skill_names.read_files(ref.digest)
     make = zip_archive if query.format == "zip" else tar_archive
-    return attachment(with_tag(request, await made_of(files, make), tag, media), name)
+    return exchange.attachment(exchange.with_tag(request, await made_of(files, make), tag, media), name)
 
 
 async def made_of(files: tuple[SkillFile, ...], make: Callable[[tuple[SkillFile, ...]], T]) -> T:
@@ -235,31 +211,35 @@ async def diff_view(request: Request) -> Response:
     change = next((one for one in changes if one.filename == SKILL_FILE), None)
     text = "" if change is None else change.patch or change.note
     answer = DiffAnswer(before.number, after.number, await _summary(skill, before, after), text)
-    return answer_with_tag(request, encode(answer))
+    return exchange.answer_with_tag(request, encode(answer))
 
 
 async def compare_view(request: Request) -> Response:
     skill, before, after = await _two_versions(request)
     changes = await _changes(request, before, after)
-    services = services_of(request)
+    services = exchange.services_of(request)
     cards = [(await read_reports(services, ref.digest)).static for ref in (before, after)]
     summary = await _summary(skill, before, after)
     answer = CompareAnswer(
-        before.number, after.number, summary, changes, changes_view(compare_cards(cards[0], cards[1]))
+        before.number,
+        after.number,
+        summary,
+        changes,
+        skill_views.changes_view(skill_views.compare_cards(cards[0], cards[1])),
     )
-    return answer_with_tag(request, encode(answer))
+    return exchange.answer_with_tag(request, encode(answer))
 
 
 async def _two_versions(request: Request) -> tuple[PublishedSkill, VersionRef, VersionRef]:
     query = query_of(request, DiffQuery)
     skill = await asked_skill(request)
     chosen = []
-    blocklist = await current_blocklist(services_of(request))
+    blocklist = await skill_names.current_blocklist(exchange.services_of(request))
     for field, number in (("from", query.source), ("to", query.to)):
         if number is None:
             raise InvalidInput(f"The parameter {field!r} is missing.", field=field, fix="name a version")
-        ref = require_version(skill, number, field)
-        refuse_blocked(skill, ref, blocklist)
+        ref = skill_names.require_version(skill, number, field)
+        skill_names.refuse_blocked(skill, ref, blocklist)
         chosen.append(ref)
     return skill, chosen[0], chosen[1]
 
@@ -273,8 +253,8 @@ async def _changes(
     found = kept.get(key)
     if found is None:
         old, new = (
-            await read_files(before.digest),
-            await read_files(after.digest),
+            await skill_names.read_files(before.digest),
+            await skill_names.read_files(after.digest),
         )
         found = await diffs.compare(old, new, kept_of(request).diff_turn)
         kept.put(key, found, sum(len(one.patch) + len(one.filename) for one in found))
@@ -282,9 +262,9 @@ async def _changes(
 
 
 async def _summary(skill: PublishedSkill, before: VersionRef, after: VersionRef) -> str:
-    old = await read_version(skill, before)
-    new = await read_version(skill, after)
-    return summary_of(old.manifest, new.manifest)
+    old = await skill_names.read_version(skill, before)
+    new = await skill_names.read_version(skill, after)
+    return skill_views.summary_of(old.manifest, new.manifest)
 
 
 _GONE = (403, 404, 410)
@@ -294,7 +274,7 @@ ENDPOINTS = (
     *both(
         "",
         detail_view,
-        answer=SkillAnswer,
+        answer=skill_views.SkillAnswer,
         problems=(404,),
         summary="Read one skill",
         about="A name that nobody holds and several skills declare is a 404 with the header "

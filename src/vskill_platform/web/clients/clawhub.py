@@ -17,19 +17,9 @@ from vskill_client.wire.base import Asked, NoParameters
 from vskill_core.errors import Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.people.account import WHO_AM_I
+from vskill_platform.actions.skills import skill_names
 from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
 from vskill_platform.actions.skills.installs import with_current_installs
-from vskill_platform.actions.skills.skill_names import (
-    current_blocklist,
-    find_installable,
-    leave_out_blocked,
-    list_beginning_with,
-    read_file,
-    read_files,
-    read_version,
-    read_versions,
-    require_version,
-)
 from vskill_platform.domain.downloads import ZIP_TYPE, zip_archive
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.catalogue import Sort
@@ -189,7 +179,7 @@ async def list_all(request: Request) -> Response:
     services, reader = services_of(request), principal_of(request)
     after = asked.cursor or None
     if asked.prefix:
-        page = await list_beginning_with(services, reader, asked.prefix, after, asked.limit)
+        page = await skill_names.list_beginning_with(services, reader, asked.prefix, after, asked.limit)
     else:
         page = await list_catalogue(reader, sort=_SORTS[asked.sort], after=after, limit=asked.limit)
     offered = await _installable_skills(services, page.items)
@@ -202,7 +192,7 @@ async def list_all(request: Request) -> Response:
 async def _installable_skills(
     services: Services, items: tuple[PublishedSkill, ...]
 ) -> tuple[PublishedSkill, ...]:
-    return await leave_out_blocked(services, [one for one in items if one.listing is not None])
+    return await skill_names.leave_out_blocked(services, [one for one in items if one.listing is not None])
 
 
 def _card(skill: PublishedSkill, slug: str) -> dict[str, Any]:
@@ -234,7 +224,7 @@ def _version(ref: VersionRef) -> dict[str, Any]:
 async def detail(request: Request, skill: PublishedSkill) -> Response:
     skill = await with_current_installs(services_of(request), skill)
     card = _card(skill, (await flat_slugs(request, [skill]))[skill.canonical])
-    moderation = _moderation(skill, await current_blocklist(require_env()))
+    moderation = _moderation(skill, await skill_names.current_blocklist(require_env()))
     latest = card.pop("latestVersion", None)
     return json_response(
         {
@@ -276,7 +266,7 @@ def _moderation(skill: PublishedSkill, blocklist: Blocklist) -> dict[str, Any]:
 
 
 async def moderation(_request: Request, skill: PublishedSkill) -> Response:
-    verdict = _moderation(skill, await current_blocklist(require_env()))
+    verdict = _moderation(skill, await skill_names.current_blocklist(require_env()))
     return json_response({"moderation": {**verdict, "evidence": []}})
 
 
@@ -290,8 +280,8 @@ async def versions(request: Request, skill: PublishedSkill) -> Response:
 
 
 async def version(request: Request, skill: PublishedSkill) -> Response:
-    ref = await find_installable(services_of(request), skill, request.path_params["version"])
-    record = await read_version(skill, ref)
+    ref = await skill_names.find_installable(services_of(request), skill, request.path_params["version"])
+    record = await skill_names.read_version(skill, ref)
     files = [{"path": one.path, "size": one.size, "sha256": one.sha256} for one in record.manifest]
     shown = {**_version(ref), "files": files}
     flat = (await flat_slugs(request, [skill]))[skill.canonical]
@@ -300,8 +290,10 @@ async def version(request: Request, skill: PublishedSkill) -> Response:
 
 async def file(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, ClawHubFileQuery)
-    ref = await find_installable(services_of(request), skill, _number(skill, asked.version, asked.tag))
-    found = await read_file(skill, ref, asked.path)
+    ref = await skill_names.find_installable(
+        services_of(request), skill, _number(skill, asked.version, asked.tag)
+    )
+    found = await skill_names.read_file(skill, ref, asked.path)
     name = found.path.rpartition("/")[2]
     return foreign_file(request, found.data, f'"{ref.digest[:24]}"', BYTES_TYPE, name)
 
@@ -319,7 +311,7 @@ async def install(request: Request, skill: PublishedSkill) -> Response:
     """Where to get the current version, or why there is none; the client shows the message."""
     slug = request.path_params["slug"]
     try:
-        ref = await find_installable(services_of(request), skill, None)
+        ref = await skill_names.find_installable(services_of(request), skill, None)
     except (Blocked, Withdrawn, NotFound) as error:
         refusal = {"ok": False, "slug": slug, "reason": "archive_version_missing", "message": error.message}
         return json_response({**refusal, "status": error.status}, error.status)
@@ -332,11 +324,11 @@ async def install(request: Request, skill: PublishedSkill) -> Response:
 async def resolve(request: Request, skill: PublishedSkill) -> Response:
     """Which version a folder on the client's disk is, by the fingerprint that the client makes of it."""
     asked = query_of(request, ResolveQuery)
-    latest, blocklist = skill.current_version, await current_blocklist(services_of(request))
+    latest, blocklist = skill.current_version, await skill_names.current_blocklist(services_of(request))
     match = None
-    for number, record in (await read_versions(skill)).items():
+    for number, record in (await skill_names.read_versions(skill)).items():
         if asked.hash in fingerprints(record):
-            ref = require_version(skill, number)
+            ref = skill_names.require_version(skill, number)
             is_recalled = ref.status is VersionStatus.TAKEN_DOWN or blocklist.hits_version(skill, ref)
             match = RECALLED if is_recalled else number
     return json_response(
@@ -349,8 +341,10 @@ async def resolve(request: Request, skill: PublishedSkill) -> Response:
 
 async def download(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, DownloadQuery)
-    ref = await find_installable(services_of(request), skill, _number(skill, asked.version, asked.tag))
-    body = await made_of(await read_files(ref.digest), zip_archive)
+    ref = await skill_names.find_installable(
+        services_of(request), skill, _number(skill, asked.version, asked.tag)
+    )
+    body = await made_of(await skill_names.read_files(ref.digest), zip_archive)
     await count_install(request, skill)
     return attachment(
         with_tag(request, body, f'"{ref.digest[:24]}-zip"', ZIP_TYPE), f"{skill.slug}-{ref.number}.zip"

@@ -16,16 +16,7 @@ from starlette.responses import Response
 from vskill_core.content import SkillFile
 from vskill_core.errors import BlobUnavailable, NotFound, NotPermitted, NotVerifiedYet
 from vskill_core.kind import Kind
-from vskill_platform.actions.skills.git_lists import (
-    ListScope,
-    collection_scope,
-    current_git_list,
-    internal_scope,
-    owner_scope,
-    public_scope,
-    read_git_list,
-    upstream_scope,
-)
+from vskill_platform.actions.skills import git_lists
 from vskill_platform.actions.skills.skill_names import find_installable, find_skill, name_skill, read_files
 from vskill_platform.domain.skills.git_list import BASE, MANIFEST, ServedList
 from vskill_platform.domain.skills.plugin_form import generated_files, whole_plugin
@@ -99,10 +90,10 @@ async def read_list(request: Request, wanted: frozenset[str]) -> ServedRepositor
 async def _read_packed(request: Request) -> tuple[PackedList, ServedList | None]:
     """The list of now, and the one before it."""
     services, scope = services_of(request), await _scope(request)
-    found = await current_git_list(services, scope)
+    found = await git_lists.current_git_list(services, scope)
     packed = await _pack(request, found.served)
     if packed is None:
-        found = await current_git_list(services, scope, is_lost=True)
+        found = await git_lists.current_git_list(services, scope, is_lost=True)
         packed = await _pack(request, found.served)
     if packed is None:
         raise BlobUnavailable("The list was made and could not be read again.")
@@ -114,28 +105,28 @@ async def read_document(request: Request) -> Response:
     given = request.path_params["upstream"]
     if not given.endswith(".json"):
         raise NotFound("The list of an upstream ends in .json, or in .git for a clone.", name=given[:200])
-    scope = await upstream_scope(principal_of(request), given.removesuffix(".json"))
-    found = await current_git_list(services_of(request), scope)
-    files = await read_git_list(found.served)
+    scope = await git_lists.upstream_scope(principal_of(request), given.removesuffix(".json"))
+    found = await git_lists.current_git_list(services_of(request), scope)
+    files = await git_lists.read_git_list(found.served)
     if files is None:
-        found = await current_git_list(services_of(request), scope, is_lost=True)
-        files = await read_git_list(found.served)
+        found = await git_lists.current_git_list(services_of(request), scope, is_lost=True)
+        files = await git_lists.read_git_list(found.served)
     if files is None:
         raise BlobUnavailable("The list was made and could not be read again.")
     text = next(one.data for one in files if one.path == MANIFEST)
     return answer_with_tag(request, text.replace(BASE, msgspec.json.encode(public_address(request))[1:-1]))
 
 
-async def _scope(request: Request) -> ListScope:
+async def _scope(request: Request) -> git_lists.ListScope:
     services, reader, given = services_of(request), principal_of(request), request.path_params
     if "collection" in given:
-        return await collection_scope(services, reader, _without_ending(given["collection"]))
+        return await git_lists.collection_scope(services, reader, _without_ending(given["collection"]))
     if "upstream" in given:
-        return await upstream_scope(reader, _without_ending(given["upstream"]))
+        return await git_lists.upstream_scope(reader, _without_ending(given["upstream"]))
     if "owner" in given:
-        return await owner_scope(services, reader, _without_ending(given["owner"]))
+        return await git_lists.owner_scope(services, reader, _without_ending(given["owner"]))
     is_internal = request.scope["endpoint"].path.startswith(INTERNAL)
-    return await (internal_scope if is_internal else public_scope)(services, reader)
+    return await (git_lists.internal_scope if is_internal else git_lists.public_scope)(services, reader)
 
 
 def _without_ending(name: str) -> str:
@@ -150,7 +141,7 @@ async def _pack(request: Request, served: ServedList) -> PackedList | None:
     key = (served, base)
     known = kept.get(key)
     if known is None:
-        files = await read_git_list(served)
+        files = await git_lists.read_git_list(served)
         if files is None:
             return None
         known = await made_of(files, lambda files: _pack_files(files, served, base))

@@ -39,16 +39,9 @@ from vskill_core.naming import is_plain_name
 from vskill_platform import __version__
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal, reads_as_public
+from vskill_platform.actions.skills import skill_names
 from vskill_platform.actions.skills.catalogue import list_unblocked
 from vskill_platform.actions.skills.plugin_parts import list_skill_parts
-from vskill_platform.actions.skills.skill_names import (
-    find_installable,
-    find_skill,
-    read_current_versions,
-    read_fields,
-    read_file,
-    read_files,
-)
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion, VersionRef
 from vskill_platform.settings import Settings
 from vskill_platform.web.clients.mcp_tools import Context, Paging, asking, call_tool, list_tools
@@ -103,7 +96,7 @@ def split_uri(uri: str) -> tuple[str, str] | None:
 async def folder_children(uri: str, canonical: str, number: str, folder: str) -> list[dict[str, Any]]:
     """What lies directly in a folder of a version, by name; nothing where there is no such folder. A skill has no empty
     ones."""
-    versions = await read_current_versions({canonical: number})
+    versions = await skill_names.read_current_versions({canonical: number})
     above = f"{folder}/" if folder else ""
     found: dict[str, dict[str, Any]] = {}
     for file in versions[canonical].manifest if canonical in versions else ():
@@ -122,7 +115,7 @@ async def folder_children(uri: str, canonical: str, number: str, folder: str) ->
 async def skill_entries(services: Services, skills: Sequence[PublishedSkill]) -> list[dict[str, Any]]:
     """The entries of those that conform, in their order, and behind them those of the skills in plugins."""
     numbers = {one.canonical: one.current_version or "" for one in skills}
-    versions = await read_current_versions(numbers)
+    versions = await skill_names.read_current_versions(numbers)
     found = [
         await _entry(services, one.canonical, versions[one.canonical])
         for one in skills
@@ -140,7 +133,7 @@ async def _entries_of_parts(
 ) -> list[dict[str, Any] | None]:
     """The skills in a plugin, at `/-/NAME`: those whose folder has the name in their front matter."""
     try:
-        files = await read_files(version.digest)
+        files = await skill_names.read_files(version.digest)
     except BlobUnavailable as error:
         services.log.warning("left out of skills/list", skill=plugin.canonical, error=error.message)
         return []
@@ -157,7 +150,7 @@ async def _entries_of_parts(
 
 async def _entry(services: Services, canonical: str, version: SkillVersion) -> dict[str, Any] | None:
     try:
-        fields = await read_fields(services, version.digest) or {}
+        fields = await skill_names.read_fields(services, version.digest) or {}
     except BlobUnavailable as error:
         # One skill must not hide the others.
         services.log.warning("left out of skills/list", skill=canonical, error=error.message)
@@ -247,7 +240,7 @@ async def _read_resource(_context: Context, params: ReadResourceRequestParams) -
         )
     canonical, path = place[0], place[1] or SKILL_FILE
     skill, ref = await _find_installable(canonical)
-    file = await read_file(skill, ref, f"{await _folder_of_part(uri, skill, ref)}{path}")
+    file = await skill_names.read_file(skill, ref, f"{await _folder_of_part(uri, skill, ref)}{path}")
     return ReadResourceResult(contents=[_contents(uri, path, file.data)])
 
 
@@ -256,14 +249,14 @@ async def _folder_of_part(uri: str, skill: PublishedSkill, ref: VersionRef) -> s
     parts = [unquote(part) for part in uri.removeprefix(SCHEME).split("/")]
     if skill.kind is not Kind.PLUGIN or parts[3:4] != [_BY_NAME]:
         return ""
-    named = await list_skill_parts(skill, await read_files(ref.digest))
+    named = await list_skill_parts(skill, await skill_names.read_files(ref.digest))
     return f"{named[parts[4]].path}/" if parts[4:5] and parts[4] in named else ""
 
 
 async def _find_installable(canonical: str) -> tuple[PublishedSkill, VersionRef]:
     services, reader = _who_asks()
-    skill = await find_skill(reader, canonical)
-    return skill, await find_installable(services, skill, None)
+    skill = await skill_names.find_skill(reader, canonical)
+    return skill, await skill_names.find_installable(services, skill, None)
 
 
 def _contents(uri: str, path: str, data: bytes) -> TextResourceContents | BlobResourceContents:

@@ -27,16 +27,9 @@ from vskill_client.wire.submissions import SubmitSkill
 from vskill_core.errors import NotPermitted, NotSignedIn, PlatformError
 from vskill_platform.actions.action import Action, Allowance, refuse
 from vskill_platform.actions.principal import Principal, audiences_of
+from vskill_platform.actions.skills import skill_names
 from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
 from vskill_platform.actions.skills.installs import with_current_installs
-from vskill_platform.actions.skills.skill_names import (
-    ReadVersion,
-    current_blocklist,
-    find_installable,
-    find_skill,
-    read_files,
-    read_skill_text,
-)
 from vskill_platform.actions.skills.skill_views import card, card_view, detail
 from vskill_platform.actions.submissions.intake import SUBMIT
 from vskill_platform.actions.verdicts.skill_security import SECURITY, read_reports
@@ -101,7 +94,7 @@ class Submit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 async def search_skills(asked: Search) -> dict[str, Any]:
     services, reader = services_of(asking.get()), principal_of(asking.get())
-    blocklist = await current_blocklist(services)
+    blocklist = await skill_names.current_blocklist(services)
     filters = Filter(**{name: getattr(asked, name, None) for name in Filter.__struct_fields__})
     if asked.query.strip():
         found = await search_catalogue(reader, asked.query, filters, limit=asked.limit)
@@ -116,13 +109,15 @@ async def search_skills(asked: Search) -> dict[str, Any]:
 async def get_skill(asked: GetSkill) -> dict[str, Any]:
     request = asking.get()
     services = services_of(request)
-    skill = await find_skill(principal_of(request), asked.name)
+    skill = await skill_names.find_skill(principal_of(request), asked.name)
     skill = await with_current_installs(services, skill)
-    ref = await find_installable(services, skill, asked.version or None)
-    text = await read_skill_text(services, ref.digest)
-    shown = detail(skill, await current_blocklist(services), text, audiences_of(principal_of(request)))
+    ref = await skill_names.find_installable(services, skill, asked.version or None)
+    text = await skill_names.read_skill_text(services, ref.digest)
+    shown = detail(
+        skill, await skill_names.current_blocklist(services), text, audiences_of(principal_of(request))
+    )
     facts = msgspec.to_builtins(shown)
-    files = [{"path": one.path, "size": len(one.data)} for one in await read_files(ref.digest)]
+    files = [{"path": one.path, "size": len(one.data)} for one in await skill_names.read_files(ref.digest)]
     install = {way.id: list(way.commands) for way in await ways_to_install(request, skill)}
     card = card_view((await read_reports(services, ref.digest)).static)
     found = {"files": files, "install": install, "capabilities": msgspec.to_builtins(card)}
@@ -131,7 +126,7 @@ async def get_skill(asked: GetSkill) -> dict[str, Any]:
 
 async def get_security_report(asked: GetReport) -> dict[str, Any]:
     """Of blocked and withdrawn versions too: why they are so is in it."""
-    wanted = ReadVersion(skill=asked.name, version=asked.version or None)
+    wanted = skill_names.ReadVersion(skill=asked.name, version=asked.version or None)
     report = await SECURITY(services_of(asking.get()), principal_of(asking.get()), wanted)
     return dict(msgspec.to_builtins(report))
 

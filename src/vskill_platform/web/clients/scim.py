@@ -17,15 +17,7 @@ from vskill_client.wire.base import iso_time
 from vskill_core.errors import NotFound
 from vskill_platform.actions.people import directories
 from vskill_platform.actions.people.access import SCIM
-from vskill_platform.domain.people.scim import (
-    Patch,
-    ScimGroup,
-    ScimUser,
-    apply_patch,
-    convert,
-    parse_filter,
-    read_document,
-)
+from vskill_platform.domain.people import scim
 from vskill_platform.setting_issuers import Issuer
 from vskill_platform.web.exchange import public_address, services_of
 from vskill_platform.web.problems import SCIM_TYPE
@@ -58,7 +50,7 @@ async def show_all(request: Request) -> Response:
         return _answer(_ABOUT[kind])
     start, most = max(asked.start_index, 1), min(max(asked.count, 0), MOST_LISTED)
     if kind in FILTERS:
-        wanted = parse_filter(asked.filter, FILTERS[kind]) if asked.filter else None
+        wanted = scim.parse_filter(asked.filter, FILTERS[kind]) if asked.filter else None
         find = directories.list_users if kind == USERS else directories.list_groups
         total, found = await find(issuer, wanted, start - 1, most)
         page = [await _complete(request, issuer, kind, one) for one in found]
@@ -94,18 +86,20 @@ async def create(request: Request) -> Response:
     if kind not in FILTERS:
         # Searching by POST is optional.
         raise HTTPException(501 if kind == ".search" else 405)
-    services, sent = services_of(request), read_document(await body_of(request, Any, MOST_BODY))
+    services, sent = services_of(request), scim.read_document(await body_of(request, Any, MOST_BODY))
     if kind == USERS:
-        made = await directories.make_user(services, issuer, convert({"active": True} | sent, ScimUser))
+        made = await directories.make_user(
+            services, issuer, scim.convert({"active": True} | sent, scim.ScimUser)
+        )
     else:
-        made = await directories.make_group(services, issuer, convert(sent, ScimGroup))
+        made = await directories.make_group(services, issuer, scim.convert(sent, scim.ScimGroup))
     return await _answer_one(request, issuer, kind, made, 201)
 
 
 async def replace(request: Request) -> Response:
     """What is left out ends, but for who it is and whether the account may be used."""
     admitted = await _admit_change(request)
-    sent = read_document(await body_of(request, Any, MOST_BODY))
+    sent = scim.read_document(await body_of(request, Any, MOST_BODY))
     kept = ("active", "externalId")
     return await _change(
         request, admitted, lambda known: {name: known[name] for name in kept if name in known} | sent
@@ -114,8 +108,8 @@ async def replace(request: Request) -> Response:
 
 async def patch(request: Request) -> Response:
     admitted = await _admit_change(request)
-    sent = await body_of(request, Patch, MOST_BODY)
-    return await _change(request, admitted, lambda known: apply_patch(known, sent))
+    sent = await body_of(request, scim.Patch, MOST_BODY)
+    return await _change(request, admitted, lambda known: scim.apply_patch(known, sent))
 
 
 async def delete(request: Request) -> Response:

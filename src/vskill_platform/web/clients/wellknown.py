@@ -19,42 +19,17 @@ from vskill_client.wire.base import Asked
 from vskill_core.content import skill_file_of
 from vskill_core.errors import NotFound
 from vskill_platform.actions.principal import Principal, common_reader, document_reader, namespace_reader
+from vskill_platform.actions.skills import scopes, skill_names
 from vskill_platform.actions.skills.catalogue import search_catalogue
 from vskill_platform.actions.skills.collections import read_collection
-from vskill_platform.actions.skills.scopes import (
-    ListedSkill,
-    describe_skill,
-    find_in_scope,
-    iterate_scope,
-    read_installable,
-)
-from vskill_platform.actions.skills.skill_names import (
-    current_blocklist,
-    find_installable,
-    find_skill,
-    name_skills,
-    read_current_versions,
-    read_files,
-    read_version,
-)
 from vskill_platform.domain.downloads import ZIP_TYPE, Artifact, zip_archive
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.skill import PublishedSkill, PublishedSkillSummary, listed_version
+from vskill_platform.web import exchange
 from vskill_platform.web.api.names import asked_skill
 from vskill_platform.web.api.skills import BYTES_TYPE, made_of
 from vskill_platform.web.clients.artifacts import count_install
 from vskill_platform.web.clients.commands import marketplace_name
-from vskill_platform.web.exchange import (
-    JSON_TYPE,
-    answer_with_tag,
-    attachment,
-    foreign_file,
-    json_response,
-    principal_of,
-    public_address,
-    services_of,
-    with_tag,
-)
 from vskill_platform.web.kept import MakeDocument, answer_document
 from vskill_platform.web.routing import Endpoint, get, query_of
 
@@ -83,16 +58,16 @@ async def answer_scope(request: Request, make: MakeDocument) -> Response:
     so is that of a collection, which changes by itself."""
     reader = await scope_reader(request)
     if "slug" not in request.path_params and "collection" not in request.path_params:
-        return await answer_document(request, JSON_TYPE, make, reader)
-    blocklist = await current_blocklist(services_of(request))
-    return answer_with_tag(request, await make(public_address(request), reader, blocklist))
+        return await answer_document(request, exchange.JSON_TYPE, make, reader)
+    blocklist = await skill_names.current_blocklist(exchange.services_of(request))
+    return exchange.answer_with_tag(request, await make(exchange.public_address(request), reader, blocklist))
 
 
 async def scope_reader(request: Request) -> Principal:
     """The reader as the documents of the scope know it."""
-    reader, given = principal_of(request), request.path_params
+    reader, given = exchange.principal_of(request), request.path_params
     if "collection" in given:
-        found = await read_collection(services_of(request), reader, given["collection"])
+        found = await read_collection(exchange.services_of(request), reader, given["collection"])
         return await common_reader(reader, found.audience)
     owner = given.get("owner")
     return await (document_reader(reader) if owner is None else namespace_reader(reader, owner))
@@ -100,24 +75,24 @@ async def scope_reader(request: Request) -> Principal:
 
 async def listed_skills(
     request: Request, reader: Principal, blocklist: Blocklist
-) -> AsyncIterator[dict[str, ListedSkill]]:
+) -> AsyncIterator[dict[str, scopes.ListedSkill]]:
     """What can be installed from the scope, some at a time, by the names that they have in it."""
-    services, collection = services_of(request), request.path_params.get("collection")
+    services, collection = exchange.services_of(request), request.path_params.get("collection")
     if collection is None:
-        async for named in iterate_scope(reader, prefix_of(request), blocklist):
+        async for named in scopes.iterate_scope(reader, prefix_of(request), blocklist):
             yield named
         return
     # The reader may read the collection; what is in it is shown as to all of its readers.
-    found = await read_collection(services, principal_of(request), collection)
-    skills = await read_installable(reader, found.skills, blocklist)
-    yield dict(await name_skills(reader, skills))
+    found = await read_collection(services, exchange.principal_of(request), collection)
+    skills = await scopes.read_installable(reader, found.skills, blocklist)
+    yield dict(await skill_names.name_skills(reader, skills))
 
 
 # The index of today.
 
 
 #: Makes the entries of some skills, by name, with the registry's public address.
-MakeEntries = Callable[[str, Mapping[str, ListedSkill]], Awaitable[Mapping[str, object]]]
+MakeEntries = Callable[[str, Mapping[str, scopes.ListedSkill]], Awaitable[Mapping[str, object]]]
 
 
 async def answer_entries(
@@ -139,7 +114,7 @@ async def answer_entries(
 async def index(request: Request) -> Response:
     is_one = prefix_of(request).count("/") == 3
 
-    async def entries(_base: str, named: Mapping[str, ListedSkill]) -> Mapping[str, object]:
+    async def entries(_base: str, named: Mapping[str, scopes.ListedSkill]) -> Mapping[str, object]:
         return {
             name: _entry(name, skill, artifact, is_one=is_one)
             for name, skill in named.items()
@@ -153,13 +128,13 @@ async def index(request: Request) -> Response:
     )
 
 
-def _entry(name: str, skill: ListedSkill, artifact: Artifact, *, is_one: bool) -> dict[str, str]:
+def _entry(name: str, skill: scopes.ListedSkill, artifact: Artifact, *, is_one: bool) -> dict[str, str]:
     scope = "/".join(quote(part, safe="") for part in skill.canonical.split("/"))
     place = f"/{scope}{CURRENT}" if is_one else f"{CURRENT}/skills/{scope}"
     file = quote(f"{skill.current_version}.{'md' if artifact.is_plain else 'zip'}", safe="")
     return {
         "name": name,
-        "description": describe_skill(skill),
+        "description": scopes.describe_skill(skill),
         "type": "skill-md" if artifact.is_plain else "archive",
         "url": f"{place}/{file}",
         "digest": f"sha256:{artifact.sha256}",
@@ -173,13 +148,15 @@ async def artifact(request: Request) -> Response:
     if kind not in ("md", "zip"):
         raise NotFound("Ask for VERSION.md or VERSION.zip.", file=given["file"][:100])
     skill = await asked_skill(request)
-    ref = await find_installable(services_of(request), skill, number)
-    files = await read_files(ref.digest)
+    ref = await skill_names.find_installable(exchange.services_of(request), skill, number)
+    files = await skill_names.read_files(ref.digest)
     tag, name = f'"{ref.digest[:24]}-{kind}"', f"{skill.slug}-{number}.{kind}"
     if kind == "md":
-        response = foreign_file(request, skill_file_of(files).data, tag, MARKDOWN_TYPE, name)
+        response = exchange.foreign_file(request, skill_file_of(files).data, tag, MARKDOWN_TYPE, name)
     else:
-        response = attachment(with_tag(request, await made_of(files, zip_archive), tag, ZIP_TYPE), name)
+        response = exchange.attachment(
+            exchange.with_tag(request, await made_of(files, zip_archive), tag, ZIP_TYPE), name
+        )
     if request.scope["endpoint"].path.startswith(ONE):
         await count_install(request, skill)
     return response
@@ -199,10 +176,13 @@ class FindQuery(Asked, frozen=True):
 async def find(request: Request) -> Response:
     """The source is the scope of one skill, which `skills add` takes."""
     asked = query_of(request, FindQuery)
-    base, blocklist = public_address(request), await current_blocklist(services_of(request))
+    base, blocklist = (
+        exchange.public_address(request),
+        await skill_names.current_blocklist(exchange.services_of(request)),
+    )
     # An owner's skills are chosen among all hits, not among the first.
     most = MOST_FOUND if asked.owner else asked.limit
-    found = await search_catalogue(principal_of(request), asked.q, limit=most)
+    found = await search_catalogue(exchange.principal_of(request), asked.q, limit=most)
     offered = [
         one
         for one in found.items
@@ -217,23 +197,23 @@ async def find(request: Request) -> Response:
             "source": f"{base}/{one.canonical}",
             "installs": one.listing.installs if one.listing is not None else 0,
         }
-        for name, one in (await name_skills(principal_of(request), offered)).items()
+        for name, one in (await skill_names.name_skills(exchange.principal_of(request), offered)).items()
     ]
-    return json_response({"skills": shown})
+    return exchange.json_response({"skills": shown})
 
 
 # The older form, which names files instead of one download.
 
 
 async def older_index(request: Request) -> Response:
-    async def entries(_base: str, named: Mapping[str, ListedSkill]) -> Mapping[str, object]:
-        records = await read_current_versions(
+    async def entries(_base: str, named: Mapping[str, scopes.ListedSkill]) -> Mapping[str, object]:
+        records = await skill_names.read_current_versions(
             {skill.canonical: skill.current_version or "" for skill in named.values()}
         )
         return {
             name: {
                 "name": name,
-                "description": describe_skill(skill),
+                "description": scopes.describe_skill(skill),
                 "files": [file.path for file in record.manifest],
             }
             for name, skill in named.items()
@@ -247,23 +227,23 @@ async def older_file(request: Request) -> Response:
     """One file of the current version of the skill that has this name in this scope."""
     given = request.path_params
     skill = await _named_skill(request, given["name"])
-    ref = await find_installable(services_of(request), skill, None)
-    record = await read_version(skill, ref)
+    ref = await skill_names.find_installable(exchange.services_of(request), skill, None)
+    record = await skill_names.read_version(skill, ref)
     entry = next((one for one in record.manifest if one.path == given["path"]), None)
     if entry is None:
         raise NotFound(f"{skill.canonical} has no file {given['path'][:200]!r}.", path=given["path"][:200])
-    file = next(one for one in await read_files(ref.digest) if one.path == entry.path)
+    file = next(one for one in await skill_names.read_files(ref.digest) if one.path == entry.path)
     name = entry.path.rpartition("/")[2]
-    return foreign_file(request, file.data, f'"{entry.sha256[:24]}"', BYTES_TYPE, name)
+    return exchange.foreign_file(request, file.data, f'"{entry.sha256[:24]}"', BYTES_TYPE, name)
 
 
 async def _named_skill(request: Request, name: str) -> PublishedSkill:
-    services, reader = services_of(request), await scope_reader(request)
+    services, reader = exchange.services_of(request), await scope_reader(request)
     if "collection" not in request.path_params:
-        return await find_in_scope(services, reader, prefix_of(request), name)
-    async for named in listed_skills(request, reader, await current_blocklist(services)):
+        return await scopes.find_in_scope(services, reader, prefix_of(request), name)
+    async for named in listed_skills(request, reader, await skill_names.current_blocklist(services)):
         if name in named:
-            return await find_skill(reader, named[name].canonical)
+            return await skill_names.find_skill(reader, named[name].canonical)
     raise NotFound(f"There is no skill {name[:100]!r} here.", skill=name[:100])
 
 
@@ -285,29 +265,31 @@ _FILE = {"media": "*/*", "documented": False, "challenges": True}
 
 async def document(request: Request) -> Response:
     """Of a collection, of an owner or one skill, or of everything."""
-    services, prefix = services_of(request), prefix_of(request)
+    services, prefix = exchange.services_of(request), prefix_of(request)
     registry = services.settings.registry_name
     name, owner, about = marketplace_name(registry), registry, f"Every skill that {registry} has verified."
     if "collection" in request.path_params:
-        found = await read_collection(services, principal_of(request), request.path_params["collection"])
+        found = await read_collection(
+            services, exchange.principal_of(request), request.path_params["collection"]
+        )
         name, about = found.name, found.description or found.title or f"The collection {found.name}."
     elif prefix:
         name, owner = marketplace_name(prefix), prefix.partition("/")[0]
         about = f"What {registry} has verified of {prefix.strip('/')}."
     head = {"name": name, "owner": {"name": owner}, "metadata": {"description": about}}
 
-    async def plugins(base: str, named: Mapping[str, ListedSkill]) -> Mapping[str, object]:
+    async def plugins(base: str, named: Mapping[str, scopes.ListedSkill]) -> Mapping[str, object]:
         return {name: _plugin(base, name, skill) for name, skill in named.items()}
 
     return await answer_entries(request, plugins, lambda found: {**head, "plugins": found})
 
 
-def _plugin(base: str, name: str, skill: ListedSkill) -> dict[str, Any]:
+def _plugin(base: str, name: str, skill: scopes.ListedSkill) -> dict[str, Any]:
     place = "/".join(quote(part, safe="") for part in skill.canonical.split("/"))
     plugin: dict[str, Any] = {
         "name": name,
         "source": {"source": "url", "url": f"{base}/marketplace/{place}.git"},
-        "description": describe_skill(skill),
+        "description": scopes.describe_skill(skill),
         "version": skill.listed_version
         if isinstance(skill, PublishedSkillSummary)
         else listed_version(skill),

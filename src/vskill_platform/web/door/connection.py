@@ -22,18 +22,9 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from vskill_platform.web.door import refusals
 from vskill_platform.web.door.front_door import MOST_LINGERING, FrontDoor, RequestSlots, Turn, Visitor
 from vskill_platform.web.door.limits import share_of
-from vskill_platform.web.door.refusals import (
-    BAD_HOST,
-    BAD_REQUEST,
-    LARGE_HEADERS,
-    LONG_ADDRESS,
-    SLOW_BODY,
-    SLOW_HEADERS,
-    SLOW_READER,
-    Refusal,
-)
 
 #: Bytes of a request's URL, of its headers, and their number; the parser itself has no limits.
 MOST_TARGET, MOST_HEADERS, MOST_HEADER_LINES = 49_152, 65_536, 100
@@ -61,7 +52,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         app_state: dict[str, Any],
         door: FrontDoor,
         peer: str,
-        refusal: Refusal | None = None,
+        refusal: refusals.Refusal | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state)
         self.address = share_of(peer)
@@ -75,7 +66,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         #: Bytes of the complete headers.
         self._header_bytes = 0
         #: The reason for which the parser stops.
-        self._fault = BAD_REQUEST
+        self._fault = refusals.BAD_REQUEST
         #: A request whose body is incomplete, and which has not begun.
         self._held: tuple[RequestResponseCycle, ASGI3Application] | None = None
         self._body_bytes = 0
@@ -113,7 +104,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         super().data_received(data)
         # Bytes after the headers are a body or the next request: only an incomplete head counts.
         if self._head > MOST_HEADERS and not self._lingers and not self.transport.is_closing():
-            self._send_away(LARGE_HEADERS)
+            self._send_away(refusals.LARGE_HEADERS)
 
     def send_400_response(self, msg: str) -> None:
         self._send_away(self._fault)
@@ -138,24 +129,24 @@ class ClientConnection(HttpToolsProtocol, Visitor):
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
         if len(self.url) > MOST_TARGET:
-            self._stop_parsing(LONG_ADDRESS)
+            self._stop_parsing(refusals.LONG_ADDRESS)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > MOST_HEADERS or len(self.headers) > MOST_HEADER_LINES:
-            self._stop_parsing(LARGE_HEADERS)
+            self._stop_parsing(refusals.LARGE_HEADERS)
 
     def on_headers_complete(self) -> None:
         hosts = [value.strip(b" \t") for name, value in self.headers if name == b"host"]
         is_missing = not hosts and self.parser.get_http_version() != "1.0"
         if len(hosts) > 1 or is_missing or not all(map(_HOST.issuperset, hosts)):
-            self._stop_parsing(BAD_HOST)
+            self._stop_parsing(refusals.BAD_HOST)
         self._head = 0
         self._body_bytes = 0
         super().on_headers_complete()
 
-    def _stop_parsing(self, reason: Refusal) -> None:
+    def _stop_parsing(self, reason: refusals.Refusal) -> None:
         """Make the parser fail, so that it calls `send_400_response`."""
         self._fault = reason
         raise ValueError(reason.code)
@@ -203,7 +194,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         else:
             slots.enter(turn)
 
-    def _refuse(self, cycle: RequestResponseCycle, reason: Refusal) -> None:
+    def _refuse(self, cycle: RequestResponseCycle, reason: refusals.Refusal) -> None:
         if not cycle.disconnected:
             self._door.count_refusal(reason)
             self._run(cycle, _leaving(_refusing(reason, cycle.scope), self, cycle, lambda: None))
@@ -236,7 +227,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
             return
         waits_for_body = self.cycle is not None and not self.cycle.response_complete
         if not waits_for_body:
-            self.give_up(SLOW_HEADERS)
+            self.give_up(refusals.SLOW_HEADERS)
             return
         if not self.cycle.more_body:
             self._deadline = _NEVER
@@ -244,7 +235,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
             # We have paused reading, so the client cannot send.
             self._deadline = now + self._door.limits.body_s
         elif now >= self._deadline + self._body_bytes / BODY_BYTES_PER_S:
-            self.give_up(SLOW_BODY)
+            self.give_up(refusals.SLOW_BODY)
 
     def _check_reading(self, now: float) -> None:
         size = self.transport.get_write_buffer_size() if self.transport is not None else 0
@@ -253,10 +244,10 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         elif self._unread is None or size <= self._unread[0] - READ_BYTES:
             self._unread = (size, now)
         elif now - self._unread[1] > READ_WITHIN_S:
-            self._door.count_refusal(SLOW_READER)
+            self._door.count_refusal(refusals.SLOW_READER)
             self.transport.abort()
 
-    def give_up(self, reason: Refusal) -> None:
+    def give_up(self, reason: refusals.Refusal) -> None:
         """End a connection whose request is incomplete. Between two requests there is nothing to answer."""
         if self.transport is None:
             self._refusal = reason
@@ -269,7 +260,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
 
     # The end.
 
-    def _send_away(self, reason: Refusal) -> None:
+    def _send_away(self, reason: refusals.Refusal) -> None:
         """Answer in place of the view, and close once the client has read it."""
         self._door.count_refusal(reason)
         self._held = None
@@ -346,7 +337,7 @@ def _leaving(
     return answer
 
 
-def _refusing(reason: Refusal, asked: HTTPScope) -> ASGI3Application:
+def _refusing(reason: refusals.Refusal, asked: HTTPScope) -> ASGI3Application:
     """An application that answers with the reason, on a connection that may go on."""
     accepts = next((value for name, value in asked["headers"] if name == b"accept"), b"")
     is_page = b"text/html" in accepts

@@ -17,14 +17,8 @@ from starlette.types import ASGIApp
 from vskill_core.errors import InvalidSettings
 from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import Settings
+from vskill_platform.web.door import front_door
 from vskill_platform.web.door.connection import ClientConnection
-from vskill_platform.web.door.front_door import (
-    DoorLimits,
-    Entrance,
-    FrontDoor,
-    door_limits,
-    raise_descriptor_limit,
-)
 from vskill_platform.web.door.refusals import Refusal
 
 BACKLOG = 2048
@@ -73,14 +67,14 @@ async def serve(
     at_stop: Callable[[], None] | None = None,
     *,
     metrics: Metrics,
-    limits: DoorLimits | None = None,
+    limits: front_door.DoorLimits | None = None,
     leave: asyncio.Event | None = None,
 ) -> None:
     """Answer until `stop` is set and the drain is over, then let running requests finish within the grace. `at_stop`
     ends those that would never finish by themselves: event streams. `leave` ends a process where others share its
     listener."""
-    limits = limits or door_limits(settings, raise_descriptor_limit())
-    server = _Server(server_config(app, settings), FrontDoor(settings, limits, metrics))
+    limits = limits or front_door.door_limits(settings, front_door.raise_descriptor_limit())
+    server = _Server(server_config(app, settings), front_door.FrontDoor(settings, limits, metrics))
     serving = asyncio.create_task(server.serve([listener]))
     stopping = asyncio.create_task(stop.wait())
     leaving = asyncio.create_task((leave or asyncio.Event()).wait())
@@ -133,10 +127,10 @@ class _Server(uvicorn.Server):
     """Uvicorn's server behind our front door, and without signal handlers: the command line handles signals for every
     role."""
 
-    def __init__(self, config: uvicorn.Config, door: FrontDoor) -> None:
+    def __init__(self, config: uvicorn.Config, door: front_door.FrontDoor) -> None:
         super().__init__(config)
         self.door = door
-        self._entrances: list[Entrance] = []
+        self._entrances: list[front_door.Entrance] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         door = self.door
@@ -144,7 +138,7 @@ class _Server(uvicorn.Server):
         def make(peer: str, refusal: Refusal | None) -> ClientConnection:
             return ClientConnection(self.config, self.server_state, self.lifespan.state, door, peer, refusal)
 
-        self._entrances = [Entrance(listener, door, make) for listener in sockets or ()]
+        self._entrances = [front_door.Entrance(listener, door, make) for listener in sockets or ()]
         self.servers = [*self._entrances]  # type: ignore[list-item]  # closes alike
         self.started = True
 

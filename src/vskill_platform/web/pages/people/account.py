@@ -10,20 +10,8 @@ from starlette.responses import Response
 from vskill_client.wire.base import Asked, NoParameters, iso_time
 from vskill_core.errors import SourceUnavailable
 from vskill_core.identity import MAX_URL
-from vskill_platform.actions.people.account import (
-    CHANGE_PASSWORD,
-    SIGN_OUT_EVERYWHERE,
-    UNLINK_OWN_IDENTITY,
-    WHO_AM_I,
-    read_own_account,
-)
+from vskill_platform.actions.people import account, tokens
 from vskill_platform.actions.people.owners import CHECK, CLAIM, TRANSFER, read_owned
-from vskill_platform.actions.people.tokens import (
-    CREATE_OWN_TOKEN,
-    DEFAULT_DAYS,
-    LIST_OWN_TOKENS,
-    REVOKE_OWN_TOKEN,
-)
 from vskill_platform.actions.skills.versions import DELETE, UNYANK, YANK
 from vskill_platform.actions.submissions.submission_lists import own_submissions
 from vskill_platform.domain.people.token import SCOPES_OF
@@ -49,19 +37,19 @@ async def show(request: Request) -> Response:
     """The page; after a form, with the token that the form made, which is shown once."""
     services, reader, asked = services_of(request), principal_of(request), query_of(request, AccountQuery)
     submissions = await own_submissions(reader, asked.after)
-    user, now = await read_own_account(reader), services.kv.now()
+    user, now = await account.read_own_account(reader), services.kv.now()
     return private_page(
         request,
         "account.html",
         user=user,
-        tokens=(await LIST_OWN_TOKENS(services, reader, NoParameters())).tokens,
+        tokens=(await tokens.LIST_OWN_TOKENS(services, reader, NoParameters())).tokens,
         submissions=submissions.items,
         after=submissions.after,
         owned=await read_owned(services, reader.name),
         claim_url=asked.claim,
         providers=list_providers(services.settings),
         scopes=SCOPES_OF[user.role],
-        days=DEFAULT_DAYS,
+        days=tokens.DEFAULT_DAYS,
         now=now,
         now_text=iso_time(now),
     )
@@ -71,24 +59,28 @@ async def change_password(request: Request) -> Response:
     """Needs the old one; every session and every token ends, and a new session begins here."""
     sent = await form_of(request)
     same(sent.get("password"), sent.get("again"))
-    await act_by_form(request, CHANGE_PASSWORD)
+    await act_by_form(request, account.CHANGE_PASSWORD)
     return await sign_in_again(request, principal_of(request).name, ACCOUNT)
 
 
 PAGE = page(
-    ACCOUNT, show, action=WHO_AM_I, shows=("owner.list", "token.list", "identity.list"), query=AccountQuery
+    ACCOUNT,
+    show,
+    action=account.WHO_AM_I,
+    shows=("owner.list", "token.list", "identity.list"),
+    query=AccountQuery,
 )
 
 
 ENDPOINTS = (
     PAGE,
-    form("/account/tokens", CREATE_OWN_TOKEN, at=ACCOUNT, shown_by=PAGE),
-    form("/account/tokens/revoke", REVOKE_OWN_TOKEN, "The token is revoked.", at=ACCOUNT),
-    form("/account/password", CHANGE_PASSWORD, at=ACCOUNT, view=change_password),
-    form("/account/sign-out-all", SIGN_OUT_EVERYWHERE, at=ACCOUNT, to="/signin"),
+    form("/account/tokens", tokens.CREATE_OWN_TOKEN, at=ACCOUNT, shown_by=PAGE),
+    form("/account/tokens/revoke", tokens.REVOKE_OWN_TOKEN, "The token is revoked.", at=ACCOUNT),
+    form("/account/password", account.CHANGE_PASSWORD, at=ACCOUNT, view=change_password),
+    form("/account/sign-out-all", account.SIGN_OUT_EVERYWHERE, at=ACCOUNT, to="/signin"),
     form(
         "/account/identities/{identity}/unlink",
-        UNLINK_OWN_IDENTITY,
+        account.UNLINK_OWN_IDENTITY,
         "The identity is unlinked; the sessions that began there have ended.",
         at=ACCOUNT,
         confirm=True,

@@ -5,6 +5,7 @@ from starlette.responses import Response
 
 from vskill_client.wire.base import Asked, NoParameters
 from vskill_core.plural import counted
+from vskill_platform.actions.people import teams
 from vskill_platform.actions.people.access import (
     CHANGE_ACCESS,
     MAKE_SCIM_TOKEN,
@@ -12,13 +13,6 @@ from vskill_platform.actions.people.access import (
     REMOVE_SCIM_TOKEN,
     SHOW_ACCESS,
     PreviewAccess,
-)
-from vskill_platform.actions.people.teams import (
-    ADD_TO_TEAM,
-    CREATE_TEAM,
-    DELETE_TEAM,
-    LIST_TEAMS,
-    REMOVE_FROM_TEAM,
 )
 from vskill_platform.domain.people.namespace import OwnReview, RegistryMode, Submitters
 from vskill_platform.web.exchange import principal_of, services_of
@@ -69,28 +63,28 @@ ENDPOINTS = (
         at=ACCESS,
         confirm=True,
     ),
-    answer_page(TEAMS, "teams.html", action=CREATE_TEAM, found=LIST_TEAMS),
+    answer_page(TEAMS, "teams.html", action=teams.CREATE_TEAM, found=teams.LIST_TEAMS),
     form(
         f"{TEAMS}/create",
-        CREATE_TEAM,
+        teams.CREATE_TEAM,
         lambda made, _: f"The team {made.name} was created. It is empty.",
         at=TEAMS,
     ),
     form(
         f"{TEAMS}/add",
-        ADD_TO_TEAM,
+        teams.ADD_TO_TEAM,
         lambda team, _: f"{team.name} has {counted(len(team.members), 'member')}.",
         at=TEAMS,
     ),
     form(
         f"{TEAMS}/remove",
-        REMOVE_FROM_TEAM,
+        teams.REMOVE_FROM_TEAM,
         lambda team, asked: f"{', '.join(asked.accounts)} is no longer in {team.name}.",
         at=TEAMS,
     ),
     form(
         f"{TEAMS}/delete",
-        DELETE_TEAM,
+        teams.DELETE_TEAM,
         lambda _, asked: f"The team {asked.name} was deleted.",
         at=TEAMS,
         confirm=True,

@@ -1,16 +1,8 @@
 """Accounts and tokens, for admins: make one, change its role, lock it out, give it a new password, revoke a token. A
 password that is made here is shown once, by the answer to the form."""
 
+from vskill_platform.actions.people import accounts
 from vskill_platform.actions.people.account import UNLINK_IDENTITY_OF
-from vskill_platform.actions.people.accounts import (
-    CHANGE_ROLE,
-    CREATE_ACCOUNT,
-    DISABLE_ACCOUNT,
-    ENABLE_ACCOUNT,
-    LIST_ACCOUNTS,
-    RESET_PASSWORD,
-    SIGN_OUT_ACCOUNT,
-)
 from vskill_platform.actions.people.tokens import LIST_ALL_TOKENS, REVOKE_TOKEN_OF
 from vskill_platform.web.pages.acting import answer_page, form
 
@@ -19,34 +11,34 @@ TOKENS = "/admin/tokens"
 
 
 _ONE = LIST + "/{name}"
-_PAGE = answer_page(LIST, "accounts.html", ("after",), found=LIST_ACCOUNTS)
+_PAGE = answer_page(LIST, "accounts.html", ("after",), found=accounts.LIST_ACCOUNTS)
 
 ENDPOINTS = (
     _PAGE,
-    form(LIST, CREATE_ACCOUNT, at=LIST, shown_by=_PAGE),
+    form(LIST, accounts.CREATE_ACCOUNT, at=LIST, shown_by=_PAGE),
     form(
         f"{_ONE}/role",
-        CHANGE_ROLE,
+        accounts.CHANGE_ROLE,
         lambda account, _: f"{account.name} is now {account.role.value}.",
         at=LIST,
     ),
     form(
         f"{_ONE}/disable",
-        DISABLE_ACCOUNT,
+        accounts.DISABLE_ACCOUNT,
         lambda account, _: f"{account.name} is locked out; its tokens are revoked.",
         at=LIST,
         confirm=True,
     ),
     form(
         f"{_ONE}/enable",
-        ENABLE_ACCOUNT,
+        accounts.ENABLE_ACCOUNT,
         lambda account, _: f"{account.name} may sign in again; it needs new tokens.",
         at=LIST,
     ),
-    form(f"{_ONE}/password", RESET_PASSWORD, at=LIST, shown_by=_PAGE, confirm=True),
+    form(f"{_ONE}/password", accounts.RESET_PASSWORD, at=LIST, shown_by=_PAGE, confirm=True),
     form(
         f"{_ONE}/sign-out",
-        SIGN_OUT_ACCOUNT,
+        accounts.SIGN_OUT_ACCOUNT,
         lambda account, _: f"{account.name} is signed out everywhere; its tokens are revoked.",
         at=LIST,
         confirm=True,

@@ -12,27 +12,12 @@ from vskill_client.wire.login import GRANT, AskForCode, AskForToken, CodeAnswer,
 from vskill_core.errors import InvalidInput, LoginPending, NotFound, NotPermitted, RateLimited
 from vskill_core.identity import has_control_characters
 from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.people import tokens
 from vskill_platform.actions.people.account import read_own_account
-from vskill_platform.actions.people.tokens import (
-    CREATE_OWN_TOKEN,
-    DAY_MS,
-    DEFAULT_DAYS,
-    issue_token,
-)
 from vskill_platform.domain.people.token import SCOPES_OF, TokenScope
+from vskill_platform.store.people import device_codes
 from vskill_platform.store.people.accounts import find_enabled
 from vskill_platform.store.people.attempts import count_attempt, forget_attempts
-from vskill_platform.store.people.device_codes import (
-    INTERVAL_S,
-    LENGTH,
-    LIFE_MS,
-    DeviceCode,
-    answer_code,
-    make_code,
-    plain,
-    read_code,
-    take_code,
-)
 from vskill_platform.store.people.refusals import note_refusal
 from vskill_platform.web.auth import text_of, values_of
 from vskill_platform.web.door.limits import client_of
@@ -50,10 +35,10 @@ async def begin(request: Request) -> Response:
     body = await body_of(request, AskForCode)
     if has_control_characters(body.label):
         raise InvalidInput("The label has control characters.", field="label", fix="remove them")
-    code, secret = await make_code(body.label.strip() or "a command line", client_of(request))
-    shown = f"{code[: LENGTH // 2]}-{code[LENGTH // 2 :]}"
+    code, secret = await device_codes.make_code(body.label.strip() or "a command line", client_of(request))
+    shown = f"{code[: device_codes.LENGTH // 2]}-{code[device_codes.LENGTH // 2 :]}"
     where = f"{public_address(request)}{PAGE}"
-    return _answer(CodeAnswer(secret, shown, where, LIFE_MS // 1000, INTERVAL_S))
+    return _answer(CodeAnswer(secret, shown, where, device_codes.LIFE_MS // 1000, device_codes.INTERVAL_S))
 
 
 async def finish(request: Request) -> Response:
@@ -63,7 +48,7 @@ async def finish(request: Request) -> Response:
             "unsupported_grant_type", "The grant type is not known.", "grant_type", f"send {GRANT}"
         )
     try:
-        answered = await take_code(body.device_code)
+        answered = await device_codes.take_code(body.device_code)
     except NotFound as error:
         await note_refusal("sign-in", "device code: there is none, or it has expired")
         raise _refusal("expired_token", error.message) from None
@@ -74,13 +59,13 @@ async def finish(request: Request) -> Response:
     if not answered.scopes or account is None or account.signed_out_at >= answered.answered_at:
         await note_refusal("sign-in", "device code: refused, or ended since", account=answered.account)
         raise _refusal("access_denied", "The sign-in was refused.")
-    made = await issue_token(
+    made = await tokens.issue_token(
         services,
         account.name,
         answered.label,
         map(TokenScope, answered.scopes),
         by=f"user:{account.name}",
-        expires_at=services.kv.now() + DEFAULT_DAYS * DAY_MS,
+        expires_at=services.kv.now() + tokens.DEFAULT_DAYS * tokens.DAY_MS,
     )
     return _answer(DeviceToken(made.token, "bearer", " ".join(made.details.scopes)))
 
@@ -124,18 +109,18 @@ async def decide(request: Request) -> Response:
         found = await _find(request, typed)
         if is_let_in and not scopes:
             return await _ask(request, typed, found, "Choose what it may do.")
-        answered = await answer_code(typed, actor.name, scopes)
+        answered = await device_codes.answer_code(typed, actor.name, scopes)
     except (NotFound, RateLimited) as error:
         return _page(request, error.status, typed=typed, problem=error.in_words)
     return _page(request, answered=answered)
 
 
-async def _find(request: Request, typed: str) -> DeviceCode:
+async def _find(request: Request, typed: str) -> device_codes.DeviceCode:
     """Attempts are counted, so that nobody finds the codes of others by trying."""
     counted = (f"device:{principal_of(request).name}", client_of(request))
     await count_attempt(*counted)
     try:
-        found = await read_code(typed)
+        found = await device_codes.read_code(typed)
     except NotFound:
         actor = principal_of(request)
         await note_refusal("sign-in", "no such device code", by=actor.actor, session=actor.session)
@@ -144,15 +129,15 @@ async def _find(request: Request, typed: str) -> DeviceCode:
     return found
 
 
-async def _ask(request: Request, typed: str, found: DeviceCode, problem: str = "") -> Response:
+async def _ask(request: Request, typed: str, found: device_codes.DeviceCode, problem: str = "") -> Response:
     user = await read_own_account(principal_of(request))
     return _page(
         request,
         400 if problem else 200,
-        code=plain(typed),
+        code=device_codes.plain(typed),
         found=found,
         scopes=SCOPES_OF[user.role],
-        days=DEFAULT_DAYS,
+        days=tokens.DEFAULT_DAYS,
         problem=problem,
     )
 
@@ -188,7 +173,7 @@ ENDPOINTS = (
         about="Until somebody has decided it is a 400 whose `error` is `authorization_pending`.",
         **_MACHINE,
     ),
-    page(PAGE, show, action=CREATE_OWN_TOKEN),
-    form(PAGE, look, action=CREATE_OWN_TOKEN),
-    form(f"{PAGE}/decide", decide, action=CREATE_OWN_TOKEN),
+    page(PAGE, show, action=tokens.CREATE_OWN_TOKEN),
+    form(PAGE, look, action=tokens.CREATE_OWN_TOKEN),
+    form(f"{PAGE}/decide", decide, action=tokens.CREATE_OWN_TOKEN),
 )

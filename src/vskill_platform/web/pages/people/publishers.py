@@ -8,12 +8,7 @@ from starlette.responses import Response
 
 from vskill_client.wire.base import Asked
 from vskill_core.identity import MAX_URL
-from vskill_platform.actions.people.publishers import (
-    ADD_PUBLISHER,
-    LIST_PUBLISHERS,
-    REMOVE_PUBLISHER,
-    ListPublishers,
-)
+from vskill_platform.actions.people import publishers
 from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.acting import form, private_page
 from vskill_platform.web.routing import page, query_of
@@ -31,7 +26,9 @@ async def show(request: Request) -> Response:
     services, asked = services_of(request), query_of(request, PublishersQuery).repo_url.strip()
     found = None
     if asked:
-        found = await LIST_PUBLISHERS(services, principal_of(request), ListPublishers(repo_url=asked))
+        found = await publishers.LIST_PUBLISHERS(
+            services, principal_of(request), publishers.ListPublishers(repo_url=asked)
+        )
     return private_page(
         request,
         "publishers.html",
@@ -42,7 +39,7 @@ async def show(request: Request) -> Response:
 
 
 ENDPOINTS = (
-    page(PAGE, show, action=LIST_PUBLISHERS, query=PublishersQuery),
-    form(f"{PAGE}/add", ADD_PUBLISHER, "The publisher is added.", at=PAGE),
-    form(f"{PAGE}/remove", REMOVE_PUBLISHER, "The publisher is removed.", at=PAGE),
+    page(PAGE, show, action=publishers.LIST_PUBLISHERS, query=PublishersQuery),
+    form(f"{PAGE}/add", publishers.ADD_PUBLISHER, "The publisher is added.", at=PAGE),
+    form(f"{PAGE}/remove", publishers.REMOVE_PUBLISHER, "The publisher is removed.", at=PAGE),
 )

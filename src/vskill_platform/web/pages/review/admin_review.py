@@ -14,17 +14,11 @@ from vskill_core.plural import counted
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import viewer_for
 from vskill_platform.actions.recall.blocklist import BlockReach
+from vskill_platform.actions.review import review
 from vskill_platform.actions.review.appeals import OTHERS_ONLY_MS
 from vskill_platform.actions.review.bulk import BULK, BulkFilter, BulkVerb, find_candidates
 from vskill_platform.actions.review.evidence import gather_evidence, preview_decision, preview_many, read_run
 from vskill_platform.actions.review.reports import DISMISS, FILED, UPHOLD, WhichReports
-from vskill_platform.actions.review.review import (
-    APPROVE,
-    LOOK_AGAIN,
-    REJECT,
-    REQUEST_CHANGE,
-    WITHDRAW_REQUEST,
-)
 from vskill_platform.actions.review.review_queue import WAITING, order_queue
 from vskill_platform.actions.submissions.submissions import STATS
 from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES
@@ -34,14 +28,7 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.web.auth import see_other, text_of, values_of
 from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.kept import kept_of
-from vskill_platform.web.pages.acting import (
-    act_by_form,
-    admin_page,
-    answer_page,
-    back_of,
-    form,
-    require_confirmed,
-)
+from vskill_platform.web.pages import acting
 from vskill_platform.web.pages.review.evidence import (
     choose,
     colour_files,
@@ -75,7 +62,7 @@ async def evidence(request: Request) -> Response:
     coloured = await colour_files(kept_of(request).highlighter, found, live, chosen)
     findings = (*found.findings, *found.capabilities)
     decidable = record.run == current.run and record.state.reviewable
-    return admin_page(
+    return acting.admin_page(
         request,
         "evidence.html",
         record=record,
@@ -102,7 +89,7 @@ def _decide(action: Action[Any, SubmissionView], told: str) -> View:
         submission_id = request.path_params["submission_id"]
         others = sum(record.id != submission_id for record in queue.records)
         following = queue.following(submission_id)
-        decided = await act_by_form(request, action)
+        decided = await acting.act_by_form(request, action)
         done = f"{decided.skill_name} {told}."
         if following is None or following == decided.id:
             return see_other(request, LIST, f"{done} Nothing else waits.")
@@ -129,7 +116,7 @@ async def preview_ticked(request: Request) -> Response:
         if " ".join(filter(None, (record.id, str(record.run), record.digest))) in ticked
     ]
     gone = len(ticked) - len(previews)
-    return admin_page(request, "ticked.html", verb=BulkVerb(verb), previews=previews, gone=gone)
+    return acting.admin_page(request, "ticked.html", verb=BulkVerb(verb), previews=previews, gone=gone)
 
 
 def told_rerun(record: SubmissionView, _: object) -> str:
@@ -178,7 +165,7 @@ async def bulk(request: Request) -> Response:
         wanted = BulkFilter(asked.state, asked.place, asked.why, asked.hours)
         found = await find_candidates(services, principal, asked.verb, wanted)
     counts = await STATS(services, principal, NoParameters())
-    return admin_page(
+    return acting.admin_page(
         request,
         "bulk.html",
         asked=asked,
@@ -194,15 +181,15 @@ async def bulk(request: Request) -> Response:
 
 async def do_bulk(request: Request) -> Response:
     """What the dry run showed, and nothing else: each submission as it was shown."""
-    await require_confirmed(request)
+    await acting.require_confirmed(request)
     items = [_parse_item(value) for value in await values_of(request, "item") if value]
     if not items:
         raise InvalidInput("No submission was chosen.", field="item", fix="choose at least one in the list")
-    done = await act_by_form(request, BULK, items=items)
+    done = await acting.act_by_form(request, BULK, items=items)
     text = f"Applied to {counted(len(done.done), 'submission')}."
     if done.refused:
         text += f" {len(done.refused)} were skipped: {done.refused[0].reason}"
-    return see_other(request, await back_of(request, PLACE), text)
+    return see_other(request, await acting.back_of(request, PLACE), text)
 
 
 def _parse_item(value: str) -> dict[str, object]:
@@ -217,8 +204,8 @@ REPORTS = "/admin/reports"
 
 async def uphold(request: Request) -> Response:
     if await text_of(request, "block") not in ("", BlockReach.NOTHING.value):
-        await require_confirmed(request)
-    decided = await act_by_form(request, UPHOLD)
+        await acting.require_confirmed(request)
+    decided = await acting.act_by_form(request, UPHOLD)
     blocked = decided.decision.blocked if decided.decision else ""
     told = f"The report about {decided.skill} is upheld{f', and {blocked} is blocked' if blocked else ''}."
     return see_other(request, REPORTS, told)
@@ -238,38 +225,43 @@ def told_unsuppressed(done: SuppressionChange, _: object) -> str:
 
 
 ENDPOINTS = (
-    answer_page(LIST, "review.html", ("after",), found=WAITING),
-    form(f"{LIST}/ticked", BULK, at=LIST, view=preview_ticked),
+    acting.answer_page(LIST, "review.html", ("after",), found=WAITING),
+    acting.form(f"{LIST}/ticked", BULK, at=LIST, view=preview_ticked),
     page(_ONE, evidence, action=WAITING, query=EvidenceQuery),
-    form(f"{_ONE}/approve", APPROVE, at=LIST, view=_decide(APPROVE, "is approved and will be published")),
-    form(f"{_ONE}/reject", REJECT, at=LIST, view=_decide(REJECT, "is rejected")),
-    form(
-        f"{_ONE}/request-change",
-        REQUEST_CHANGE,
+    acting.form(
+        f"{_ONE}/approve",
+        review.APPROVE,
         at=LIST,
-        view=_decide(REQUEST_CHANGE, "waits for its author"),
+        view=_decide(review.APPROVE, "is approved and will be published"),
     ),
-    form(
+    acting.form(f"{_ONE}/reject", review.REJECT, at=LIST, view=_decide(review.REJECT, "is rejected")),
+    acting.form(
+        f"{_ONE}/request-change",
+        review.REQUEST_CHANGE,
+        at=LIST,
+        view=_decide(review.REQUEST_CHANGE, "waits for its author"),
+    ),
+    acting.form(
         f"{_ONE}/withdraw-request",
-        WITHDRAW_REQUEST,
+        review.WITHDRAW_REQUEST,
         lambda done, _: f"{done.skill_name} waits for a reviewer again.",
         at=LIST,
     ),
-    form(f"{_ONE}/again", LOOK_AGAIN, told_rerun, at=LIST),
+    acting.form(f"{_ONE}/again", review.LOOK_AGAIN, told_rerun, at=LIST),
     page(PLACE, bulk, action=BULK, shows=("review.bulk",), query=BulkQuery),
-    form(PLACE, BULK, at=PLACE, view=do_bulk),
-    answer_page(
+    acting.form(PLACE, BULK, at=PLACE, view=do_bulk),
+    acting.answer_page(
         REPORTS, "reports.html", ("status", "skill", "after"), found=FILED, choices=list(WhichReports)
     ),
-    form(f"{REPORTS}/{{report_id}}/uphold", UPHOLD, at=REPORTS, view=uphold),
-    form(
+    acting.form(f"{REPORTS}/{{report_id}}/uphold", UPHOLD, at=REPORTS, view=uphold),
+    acting.form(
         f"{REPORTS}/{{report_id}}/dismiss",
         DISMISS,
         lambda decided, _: f"The report about {decided.skill} is dismissed.",
         at=REPORTS,
     ),
-    answer_page("/admin/rules", "rules.html", found=RULE_FIGURES),
-    answer_page(SUPPRESSIONS, "suppressions.html", ("after",), found=SUPPRESSED),
-    form(f"{SUPPRESSIONS}/add", SUPPRESS, told_suppressed, at=SUPPRESSIONS),
-    form(f"{SUPPRESSIONS}/remove", UNSUPPRESS, told_unsuppressed, at=SUPPRESSIONS),
+    acting.answer_page("/admin/rules", "rules.html", found=RULE_FIGURES),
+    acting.answer_page(SUPPRESSIONS, "suppressions.html", ("after",), found=SUPPRESSED),
+    acting.form(f"{SUPPRESSIONS}/add", SUPPRESS, told_suppressed, at=SUPPRESSIONS),
+    acting.form(f"{SUPPRESSIONS}/remove", UNSUPPRESS, told_unsuppressed, at=SUPPRESSIONS),
 )

@@ -18,15 +18,7 @@ from vskill_platform.actions.verdicts.dossier import read_dossier_files
 from vskill_platform.web.drawing.diffs import compare
 from vskill_platform.web.drawing.highlight import CodeLine, Highlighter, shorten
 from vskill_platform.web.kept import kept_of
-from vskill_platform.web.pages.skills.skill import (
-    PLACE,
-    ShownVersionQuery,
-    VersionNumber,
-    read_asked_dossier,
-    read_asked_version,
-    render_skill,
-    skill_address,
-)
+from vskill_platform.web.pages.skills import skill
 from vskill_platform.web.render import LINES_PER_PART, at_line
 from vskill_platform.web.routing import page, query_of
 
@@ -40,7 +32,7 @@ PROSE = (".md", ".markdown", ".rst", ".txt")
 LineNumber = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
 
 
-class ShownFileQuery(ShownVersionQuery, frozen=True):
+class ShownFileQuery(skill.ShownVersionQuery, frozen=True):
     """Which part of a file, or which line is looked for."""
 
     part: LineNumber = 1
@@ -50,8 +42,8 @@ class ShownFileQuery(ShownVersionQuery, frozen=True):
 class ChangesQuery(Asked, frozen=True):
     """Which two versions."""
 
-    source: VersionNumber = msgspec.field(default="", name="from")
-    to: VersionNumber = ""
+    source: skill.VersionNumber = msgspec.field(default="", name="from")
+    to: skill.VersionNumber = ""
 
 
 class ViewedFile(msgspec.Struct, frozen=True):
@@ -78,15 +70,15 @@ class ViewedFile(msgspec.Struct, frozen=True):
 
 
 async def files(request: Request) -> Response:
-    dossier = await read_asked_version(request)
-    return await render_skill(request, "skill_files.html", dossier, "files", shown=None)
+    dossier = await skill.read_asked_version(request)
+    return await skill.render_skill(request, "skill_files.html", dossier, "files", shown=None)
 
 
 async def file(request: Request) -> Response:
     asked = query_of(request, ShownFileQuery)
-    dossier = await read_asked_dossier(request, asked.version or None)
+    dossier = await skill.read_asked_dossier(request, asked.version or None)
     path = request.path_params["path"]
-    here = f"{skill_address(dossier)}/files/{quote(path)}"
+    here = f"{skill.skill_address(dossier)}/files/{quote(path)}"
     if asked.line is not None:
         query = f"?version={quote(asked.version)}" if asked.version else ""
         return RedirectResponse(here + at_line(query, asked.line), 302, {"cache-control": "no-store"})
@@ -98,7 +90,7 @@ async def file(request: Request) -> Response:
     version = urlencode({"path": path, "version": dossier.ref.number})
     raw = f"/api/v1/skills/{quote(dossier.skill.canonical)}/file?{version}"
     shown = await _view(wanted, raw, asked.part, kept_of(request).highlighter)
-    return await render_skill(request, "skill_files.html", dossier, "files", shown=shown, here=here)
+    return await skill.render_skill(request, "skill_files.html", dossier, "files", shown=shown, here=here)
 
 
 async def _view(file: SkillFile, raw: str, part: int, highlighter: Highlighter) -> ViewedFile:
@@ -128,17 +120,17 @@ async def _view(file: SkillFile, raw: str, part: int, highlighter: Highlighter) 
 
 async def changes(request: Request) -> Response:
     asked = query_of(request, ChangesQuery)
-    before = await read_asked_dossier(request, asked.source or None)
-    after = await read_asked_dossier(request, asked.to or None)
+    before = await skill.read_asked_dossier(request, asked.source or None)
+    after = await skill.read_asked_dossier(request, asked.to or None)
     old, new = await read_dossier_files(before), await read_dossier_files(after)
     found = await compare(old, new, kept_of(request).diff_turn)
     cards = compare_cards(before.scan, after.scan)
     shown: dict[str, Any] = {"before": before.ref, "changes": found, "cards": cards}
-    return await render_skill(request, "skill_changes.html", after, "versions", **shown)
+    return await skill.render_skill(request, "skill_changes.html", after, "versions", **shown)
 
 
 ENDPOINTS = (
-    page(f"{PLACE}/files", files, query=ShownVersionQuery, shows=("skill.files",)),
-    page(f"{PLACE}/files/{{path:path}}", file, query=ShownFileQuery),
-    page(f"{PLACE}/versions/diff", changes, query=ChangesQuery),
+    page(f"{skill.PLACE}/files", files, query=skill.ShownVersionQuery, shows=("skill.files",)),
+    page(f"{skill.PLACE}/files/{{path:path}}", file, query=ShownFileQuery),
+    page(f"{skill.PLACE}/versions/diff", changes, query=ChangesQuery),
 )

@@ -22,25 +22,9 @@ from vskill_platform.actions.principal import Right, may
 from vskill_platform.actions.review.appeals import APPEAL, why_no_appeal
 from vskill_platform.actions.review.reports import REPORT_KINDS, REPORT_SUBMISSION
 from vskill_platform.actions.review.review import ANSWER, APPROVE
+from vskill_platform.actions.submissions import submission_lists, submissions
 from vskill_platform.actions.submissions.intake import SUBMIT, UPLOAD
-from vskill_platform.actions.submissions.submission_lists import (
-    PAGES,
-    SHOW_HAND_IN,
-    HandInRequest,
-    HandInView,
-)
 from vskill_platform.actions.submissions.submission_views import published_name
-from vskill_platform.actions.submissions.submissions import (
-    CANCEL,
-    RERUN,
-    SHOW,
-    find_position,
-    ordered_findings,
-    read_run,
-    remedies_of,
-    report_of,
-    rights_object,
-)
 from vskill_platform.domain.submissions.attempts import EXHAUSTED
 from vskill_platform.domain.submissions.states import State, StateCategory
 from vskill_platform.domain.submissions.submission import EntryPoint, Submission
@@ -91,10 +75,10 @@ async def submission(request: Request) -> Response:
     # Changes are followed from before the first read; what one may not read writes no key to seal with.
     reader, read_from = principal_of(request), await page_position(request)
     submission_id = request.path_params["submission_id"]
-    current, record = await read_run(reader, submission_id, query_of(request, RunQuery).run)
+    current, record = await submissions.read_run(reader, submission_id, query_of(request, RunQuery).run)
     position, offers, now = None, Offers(), services_of(request).kv.now()
     if record is current:
-        position = await find_position(reader, record, lambda: recent_activity(request))
+        position = await submissions.find_position(reader, record, lambda: recent_activity(request))
         offers = await _offers(request, record)
     is_current = record.run == current.run
     shown = {
@@ -108,7 +92,7 @@ async def submission(request: Request) -> Response:
         "stays": stays(record, now),
         "timings": time_by_state(record, now),
         "position": position,
-        "remedies": remedies_of(record),
+        "remedies": submissions.remedies_of(record),
         "offers": offers,
         "report_kinds": [(kind, kind.capitalize()) for kind in REPORT_KINDS],
         "viewer": viewer_of(request),
@@ -116,7 +100,7 @@ async def submission(request: Request) -> Response:
         "cursor": await sealed_cursor(request, read_from),
         "now": now,
         "refresh_ms": MOVING_MS if record.state.moving and is_current else RESTING_MS,
-        **_findings(record, await report_of(record)),
+        **_findings(record, await submissions.report_of(record)),
     }
     return page_with_flash(request, "submission.html", shown=shown)
 
@@ -155,13 +139,13 @@ def _counting(record: Submission, report: StaticReport | None) -> tuple[Finding,
     if record.state is State.PUBLISHED:
         return ()
     named = set(record.decision.rule_ids if record.decision else ())
-    found = ordered_findings(record, report)
+    found = submissions.ordered_findings(record, report)
     return tuple(one for one in found if one.kind is not FindingKind.CAPABILITY or one.rule_id in named)
 
 
 async def _offers(request: Request, record: Submission) -> Offers:
     principal = principal_of(request)
-    has_rights = await may(principal, Right.SUBMITTER, rights_object(record))
+    has_rights = await may(principal, Right.SUBMITTER, submissions.rights_object(record))
     refusal = why_no_appeal(record)
     note = ""
     if not has_rights and (not record.state.terminal or refusal is None):
@@ -202,9 +186,9 @@ async def resubmit(request: Request) -> Response:
     """Anybody may have a public repository looked at again, as by submitting it; an upload, those who may run it
     again."""
     services, principal = services_of(request), principal_of(request)
-    record, _ = await read_run(principal, request.path_params["submission_id"])
+    record, _ = await submissions.read_run(principal, request.path_params["submission_id"])
     if record.identity.is_upload:
-        await act_by_form(request, RERUN, reason="submitted again on its page")
+        await act_by_form(request, submissions.RERUN, reason="submitted again on its page")
         return see_other(request, _place(request), "A new run has started.")
     wanted = SubmitSkill(repo_url=record.repo_url, skill_path=record.skill_path, source=EntryPoint.WEB.value)
     done = await SUBMIT(services, principal, wanted)
@@ -221,7 +205,7 @@ async def resubmit(request: Request) -> Response:
 async def correct(request: Request) -> Response:
     """Another archive for the same place: the next run looks at it."""
     services, principal = services_of(request), principal_of(request)
-    record, _ = await read_run(principal, request.path_params["submission_id"])
+    record, _ = await submissions.read_run(principal, request.path_params["submission_id"])
     if not record.identity.is_upload:
         raise InvalidInput(
             "This skill was submitted from a repository.", field="archive", fix="correct it there"
@@ -286,15 +270,15 @@ async def show_page(request: Request) -> Response:
         view=view,
         title=title,
         counts=[(kinds.count(kind), *words) for kind, words in KINDS.items() if kind in kinds],
-        address=f"{public_address(request)}{PAGES}/{view.id}",
+        address=f"{public_address(request)}{submission_lists.PAGES}/{view.id}",
         cursor=await sealed_cursor(request, read_from),
         refresh_ms=RESTING_MS if view.ended else MOVING_MS,
     )
 
 
-async def _read_view(request: Request) -> HandInView:
-    wanted = HandInRequest(hand_in_id=request.path_params["hand_in_id"])
-    return await SHOW_HAND_IN(services_of(request), principal_of(request), wanted)
+async def _read_view(request: Request) -> submission_lists.HandInView:
+    wanted = submission_lists.HandInRequest(hand_in_id=request.path_params["hand_in_id"])
+    return await submission_lists.SHOW_HAND_IN(services_of(request), principal_of(request), wanted)
 
 
 async def live_hand_in(request: Request) -> Submissions:
@@ -304,7 +288,7 @@ async def live_hand_in(request: Request) -> Submissions:
     return Submissions(viewer_of(request), ids or frozenset({view.id}))
 
 
-_HAND_IN = f"{PAGES}/{{hand_in_id}}"
+_HAND_IN = f"{submission_lists.PAGES}/{{hand_in_id}}"
 
 
 ENDPOINTS = (
@@ -312,13 +296,13 @@ ENDPOINTS = (
         _ONE,
         submission,
         query=RunQuery,
-        action=SHOW,
+        action=submissions.SHOW,
         shows=("submission.runs", "submission.findings", "submission.sarif"),
     ),
     stream(f"{_ONE}/live", live, documented=False),
     form(
         f"{_ONE}/cancel",
-        CANCEL,
+        submissions.CANCEL,
         lambda ended, _: f"{ended.skill_name} was cancelled.",
         at=_ONE,
         confirm=True,
@@ -328,6 +312,6 @@ ENDPOINTS = (
     form(f"{_ONE}/answer", ANSWER, "Your answer was sent. It waits for a reviewer again.", at=_ONE),
     form(f"{_ONE}/resubmit", SUBMIT, at=_ONE, view=resubmit, shows=("submission.rerun",)),
     form(f"{_ONE}/upload", UPLOAD, at=_ONE, view=correct, most_body=MOST_UPLOAD),
-    page(_HAND_IN, show_page, action=SHOW_HAND_IN),
+    page(_HAND_IN, show_page, action=submission_lists.SHOW_HAND_IN),
     stream(f"{_HAND_IN}/live", live_hand_in, documented=False),
 )
