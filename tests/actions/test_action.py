@@ -210,7 +210,24 @@ async def show(services: Services, actor: Principal, request: Wanted) -> tuple[A
     return services, actor, request, get_worker_env()
 
 
-SHOW = action(show, "part.show", "/parts", method="GET", right=Right.SIGNED_IN, summary="Show it")
+SHOW = action(show, "part.show", "/parts", right=Right.SIGNED_IN, summary="Show it")
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "method", "scope"),
+    [
+        ("part.show", {}, "GET", TokenScope.READ),
+        ("part.list-all", {}, "GET", TokenScope.READ),
+        ("list.change", {}, "POST", TokenScope.OWN),
+        ("part.show", {"method": "POST"}, "POST", TokenScope.OWN),
+        ("part.change", {"method": "GET"}, "GET", TokenScope.READ),
+    ],
+)
+def test_what_lists_or_shows_is_read_unless_it_says_otherwise(name, declared, method, scope):
+    made = action(show, name, "/parts", right=Right.SIGNED_IN, summary="Do it", **declared)
+    assert (made.method, made.scope) == (method, scope)
+
+
 ANN = Principal("ann", Role.AUTHOR)
 TOKEN = ActingToken("t1", "ci")
 

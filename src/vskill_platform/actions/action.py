@@ -186,15 +186,16 @@ def action(
     path: str,
     *,
     right: Right,
-    method: str = "POST",
+    method: str = "",
     acts_on: Run[Req, ActionObject] | None = None,
     **declared: Any,
 ) -> Action[Req, Ans]:
     """Declare an action: request and answer are the annotations of `run`, and what else is left out follows from the
-    right and the name."""
+    right and the name: what lists or shows is read."""
     kinds = get_type_hints(run, include_extras=True)
     answer = kinds.pop("return")
-    subject = name.partition(".")[0]
+    subject, verb = name.split(".", 1)
+    method = method or ("GET" if verb.startswith(("list", "show")) else "POST")
     derived = {
         "scope": scope_for(right, method),
         "tag": _TAGS.get(subject, f"{subject}s"),

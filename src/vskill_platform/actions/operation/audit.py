@@ -158,7 +158,6 @@ READ_AUDIT = action(
     read_audit,
     "audit.list",
     "/api/v1/admin/audit",
-    method="GET",
     right=Right.ADMIN,
     summary="List who did what, the latest first",
 )

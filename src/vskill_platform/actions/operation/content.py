@@ -134,7 +134,6 @@ SHOW_CONTENT = action(
     show,
     "content.show",
     CONTENT,
-    method="GET",
     right=Right.ADMIN,
     summary="List content that is missing or damaged, and how much was verified",
 )

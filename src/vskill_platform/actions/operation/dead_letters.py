@@ -122,7 +122,6 @@ LIST_LETTERS = action(
     list_letters,
     "dead-letter.list",
     LETTERS,
-    method="GET",
     right=Right.ADMIN,
     errors=(QueueUnavailable,),
     summary="List dead letters, oldest first, with the reason of each",

@@ -223,7 +223,6 @@ SHOW_ACCESS = action(
     show,
     "access.show",
     ACCESS,
-    method="GET",
     right=Right.ADMIN,
     summary="Show whom the registry lets in and who may submit",
 )

@@ -231,7 +231,6 @@ LIST_OWN_IDENTITIES = action(
     list_own,
     "identity.list",
     IDENTITIES,
-    method="GET",
     right=Right.SIGNED_IN,
     summary="List what you sign in with",
     tag="account",

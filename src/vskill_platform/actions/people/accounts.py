@@ -283,7 +283,6 @@ LIST_ACCOUNTS = action(
     list_accounts,
     "account.list",
     ACCOUNTS,
-    method="GET",
     right=Right.ADMIN,
     summary="List accounts by name",
     command="admin list",

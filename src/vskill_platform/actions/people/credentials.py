@@ -280,7 +280,6 @@ LIST_CREDENTIALS = action(
     list_credentials,
     "credential.list",
     CREDENTIALS,
-    method="GET",
     right=Right.MEMBER,
     acts_on=object_of,
     summary="List the credentials for a namespace's private repositories",

@@ -353,7 +353,6 @@ LIST = action(
     list_owned,
     "owner.list",
     OWNERS,
-    method="GET",
     right=Right.SIGNED_IN,
     errors=(NotPermitted,),
     summary="List the repositories that an account controls",

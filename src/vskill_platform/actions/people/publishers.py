@@ -178,7 +178,6 @@ LIST_PUBLISHERS = action(
     list_publishers,
     "publisher.list",
     PUBLISHERS,
-    method="GET",
     right=Right.MAINTAINER,
     acts_on=object_of,
     summary="List the CI workflows that may submit a repository",

@@ -254,7 +254,6 @@ BLOCKS = action(
     list_entries,
     "block.list",
     ENTRIES,
-    method="GET",
     right=Right.REVIEWER,
     summary="List every entry of the blocklist with who added it",
 )

@@ -266,7 +266,6 @@ FILED = action(
     show_reports,
     "report.list",
     REPORTS,
-    method="GET",
     right=Right.REVIEWER,
     summary="List reports: open ones by skill, others the latest first",
 )

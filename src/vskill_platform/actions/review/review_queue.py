@@ -325,7 +325,6 @@ WAITING = action(
     list_waiting,
     "review.list",
     REVIEW,
-    method="GET",
     right=Right.OWN_REVIEWER,
     summary="List submissions that wait for a reviewer, the most urgent first",
     about="Maintainers of a namespace that reviews itself are shown what they may decide there.",

@@ -195,7 +195,6 @@ LIST_SKILLS = action(
     list_skills,
     "skill.list",
     SKILLS,
-    method="GET",
     right=Right.READER,
     keep=Keep.UNTIL_CHANGE,
     summary="List published skills",

@@ -112,7 +112,6 @@ LIST_REPOSITORIES = action(
     list_repositories,
     "repository.list",
     REPOSITORIES,
-    method="GET",
     right=Right.REVIEWER,
     summary="List repositories as their last check found them",
     command="repo list",

@@ -214,7 +214,6 @@ LIST_NOTIFICATIONS = action(
     list_all,
     "notification.list",
     NOTIFICATIONS,
-    method="GET",
     right=Right.SIGNED_IN,
     summary="List your notifications",
     about="Only those about what you may read now.",
@@ -255,7 +254,6 @@ LIST_WATCHES = action(
     list_watches,
     "watch.list",
     WATCHES,
-    method="GET",
     right=Right.SIGNED_IN,
     summary="List the skills and namespaces that you watch",
 )

@@ -72,7 +72,6 @@ LIST_WEBHOOKS = action(
     list_all,
     "webhook.list",
     WEBHOOKS,
-    method="GET",
     right=Right.ADMIN,
     summary="List webhooks",
 )

@@ -107,7 +107,6 @@ SHOW_JUDGES = action(
     show,
     "judge.show",
     JUDGES,
-    method="GET",
     right=Right.ADMIN,
     summary="Show the configured judges, and what waits because there is none",
     command="",

@@ -77,7 +77,6 @@ SHOW_MEMORY = action(
     show,
     "memory.show",
     MEMORY,
-    method="GET",
     right=Right.ANYONE,
     summary="Show what submissions are compared with",
     about="Facts and hashes of public skills: no text of them, and no judgement about them.",

@@ -63,7 +63,6 @@ RULE_FIGURES = action(
     list_rule_figures,
     "rule.list",
     "/api/v1/rules",
-    method="GET",
     right=Right.REVIEWER,
     summary="List how often each rule fired here, and how often reviewers agreed",
     command="review rules",

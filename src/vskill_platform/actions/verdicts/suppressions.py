@@ -207,7 +207,6 @@ SUPPRESSED = action(
     show_all,
     "suppression.list",
     SUPPRESSIONS,
-    method="GET",
     right=Right.REVIEWER,
     summary="List suppressed rules, including removed suppressions",
     command="review suppressions",
