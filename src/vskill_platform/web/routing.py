@@ -344,11 +344,8 @@ def parse_query(
     pairs = [pair for pair in request.query_params.multi_items() if not ignore_unknown or pair[0] in known]
     double = repeated_name(name for name, _ in pairs)
     if double is not None:
-        raise InvalidInput(
-            f"The query parameter {double[:80]!r} is given more than once.",
-            field=double[:80],
-            fix="give it once",
-        )
+        message = f"The query parameter {double[:80]!r} is given more than once."
+        raise InvalidInput(message, field=double[:80], fix="give it once")
     given = dict(pairs)
     for name in given:
         if name not in known:

@@ -258,7 +258,6 @@ def pause_view(found: Pause | None, viewer: Viewer) -> PauseView | None:
 
 
 async def pause(services: Services, actor: Principal, request: PauseQueue) -> QueueStatus:
-    """The commit that pauses contains the audit entry."""
     await pause_queue(request.duration_ms, reason=request.reason, by=actor.actor)
     return await show_status(services, actor, NoParameters())
 

@@ -202,9 +202,7 @@ class PublishedSkillSummary(msgspec.Struct, frozen=True):
     current_artifact: Artifact | None = None
     #: What its front matter says about it.
     about: About = About()
-    #: As in the record.
     listed_as: dict[str, str] = {}
-    #: See `listed_version`.
     listed_version: str | None = None
 
     @property

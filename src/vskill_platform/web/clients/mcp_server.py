@@ -56,7 +56,6 @@ from vskill_scan.reading.manifest import read_front_matter
 # stands between. A skill whose front matter is not what the Agent Skills specification asks for, or that is larger than
 # every host must take, is in no list and has no entry; its files are resources all the same.
 
-
 EXTENSION = "io.modelcontextprotocol/skills"
 FOLDER_TYPE = "inode/directory"
 SCHEME = "skill://"
