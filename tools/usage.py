@@ -28,6 +28,7 @@ RECORDS = "vskill_platform.domain."
 _WIRE = "the client reads the field"
 _DONE = "says that it was done; whatever else is an error"
 _ACCEPTED = "the client sends it, and what is asked is so anyway"
+_FOUND = "a change of an upstream gives it by name, among what is different"
 _CHANGES = "`publish` gives it by name, among the changes of its step"
 _TOOLS = "the reference shows it"
 _ASKED = "rules of the policy ask for it"
@@ -50,6 +51,11 @@ EXEMPT: Mapping[str, str] = {
     "SkillQuery.force_install": _ACCEPTED,
     "Submission.published": _CHANGES,
     "Submission.published_version": _CHANGES,
+    "Upstream.paused": _FOUND,
+    "UpstreamState.good_at": _FOUND,
+    "UpstreamState.listed": _FOUND,
+    "UpstreamState.left_out": _FOUND,
+    "StandardManifest.keywords": "the standard has it: its form is checked",
     "Submission.first_seen": "the pipeline learns it, and the next write holds it",
     "SearchQuery.highlighted_only": _ACCEPTED,
     "SearchQuery.non_suspicious_only": _ACCEPTED,

@@ -87,7 +87,10 @@ _FACTS = details(
     ("made of", "scope"),
     ("serial", lambda facts: f"{facts.serial} ({iso_time(facts.serial)})"),
     ("skills", lambda facts: ", ".join(facts.skills) or "none"),
-    ("revocations", "{revoked}, serial {revocation_serial}, {revocations_issued_at}"),
+    (
+        "revocations",
+        lambda facts: f"{facts.revoked}, serial {facts.revocation_serial}, {facts.revocations_issued_at}",
+    ),
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import re2
 
-from vskill_scan.code.statements import LONGEST_TEXT, Statement
+from vskill_scan.code.statements import LONGEST_TEXT, CodeStatement
 from vskill_scan.places import KEY_NAMES, SECRET_PATHS, TELLING_PATHS, is_broad, persists_at, secret_at
 from vskill_scan.words import words
 
@@ -254,7 +254,7 @@ def covers(text: str) -> bool:
     return _COVERED.search(text) is not None
 
 
-def secret_stretches(language: str, said: Statement) -> Iterator[str]:
+def secret_stretches(language: str, said: CodeStatement) -> Iterator[str]:
     """The words around what may be the place of a secret that is read."""
     text = said.text
     is_read = _READS[language].search(said.plain) or (language == "bash" and _UPLOADS.search(text))
@@ -294,7 +294,7 @@ def started(text: str) -> str | None:
     return " ".join(said)
 
 
-def run_by(language: str, said: Statement) -> Iterator[str]:
+def run_by(language: str, said: CodeStatement) -> Iterator[str]:
     """What runs something in a statement."""
     found = [
         *_RUNS[language].finditer(said.plain),
@@ -390,7 +390,7 @@ def shell_variables(text: str) -> Iterator[tuple[str, str]]:
         yield given.group(1), _OUTPUT.sub("", given.group(2).strip("\"'"))
 
 
-def literal_of(said: Statement) -> str:
+def literal_of(said: CodeStatement) -> str:
     """The text that a statement gives to a name; "" where that is not known. Of a loop all texts."""
     if said.text.startswith("for "):
         return " ".join(_QUOTED.findall(said.text))

@@ -14,9 +14,9 @@ from vskill_scan.code import doing
 from vskill_scan.code.statements import (
     KEY,
     LONGEST_TEXT,
+    CodeStatement,
     PythonReader,
     ShellReader,
-    Statement,
     Value,
     python_statements,
     shell_statements,
@@ -170,7 +170,7 @@ class _Program:
         self._give(language, said, tags)
         return tags
 
-    def _does(self, language: str, said: Statement, tags: frozenset[str]) -> None:
+    def _does(self, language: str, said: CodeStatement, tags: frozenset[str]) -> None:
         """What a statement sends, runs and deletes."""
         if tags:
             self._sent(language, said, tags)
@@ -183,7 +183,7 @@ class _Program:
             if is_lost or doing.UNLINKS.search(said.text):
                 self._fact("delete.broad", what="~")
 
-    def _carried(self, said: Statement) -> frozenset[str]:
+    def _carried(self, said: CodeStatement) -> frozenset[str]:
         """What the names and files in it hold."""
         tags: set[str] = set()
         for one in said.used:
@@ -196,7 +196,7 @@ class _Program:
                 tags |= self._names.get(STORED + name, _NOTHING).tags
         return frozenset(tags - {_SETTINGS} if _SETTINGS in tags and doing.PICKS.search(said.text) else tags)
 
-    def _sources(self, language: str, said: Statement) -> frozenset[str]:
+    def _sources(self, language: str, said: CodeStatement) -> frozenset[str]:
         tags: set[str] = set()
         text, plain = said.text, said.plain
         for what in dict.fromkeys(map(secret_at, doing.secret_stretches(language, said))):
@@ -228,7 +228,7 @@ class _Program:
             name for name in found if is_service_key(name) and (language != "bash" or name not in self._names)
         ]
 
-    def _sent(self, language: str, said: Statement, tags: frozenset[str]) -> None:
+    def _sent(self, language: str, said: CodeStatement, tags: frozenset[str]) -> None:
         talks = doing.SENDS[language].search(said.plain) or doing.FETCHES[language].search(said.plain)
         text, host = said.text, host_in(said.text) or "unknown"
         if talks and (pipe := said.plain.find("|", talks.end())) >= 0 and language == "bash":
@@ -316,7 +316,7 @@ class _Program:
         if language == "bash" and (what := doing.scheduled(text)):
             self._fact("persist", what=what)
 
-    def _give(self, language: str, said: Statement, tags: frozenset[str]) -> None:
+    def _give(self, language: str, said: CodeStatement, tags: frozenset[str]) -> None:
         if not doing.keeps_keys(said.value):
             tags = frozenset(tag for tag in tags if not tag.startswith(KEY))
         if language == "bash":

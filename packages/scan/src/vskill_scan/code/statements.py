@@ -65,7 +65,7 @@ class Used(NamedTuple):
     rest: str
 
 
-class Statement(NamedTuple):
+class CodeStatement(NamedTuple):
     """One statement."""
 
     text: str
@@ -142,10 +142,10 @@ class PythonReader:
         self._known = known
         self._aliases: dict[str, str] = {}
 
-    def read(self, written: str) -> Statement:
+    def read(self, written: str) -> CodeStatement:
         if written.startswith(("import ", "from ")):
             self._import(written.translate(_APART).split())
-            return Statement(written, [], [], "", written)
+            return CodeStatement(written, [], [], "", written)
         fold = _Fold(self._known, self._aliases)
         fold.read(_HOME.sub('"~"', written))
         text = _JOINED.sub(_join_texts, fold.text)
@@ -155,7 +155,7 @@ class PythonReader:
             value = text.partition(fold.sign)[2]
             if len(given) == 1 and value.strip().replace(".", "").isidentifier():
                 self._aliases[given[0]] = value.strip()
-        return Statement(
+        return CodeStatement(
             text, fold.used, given or _bound([one.name + one.rest for one in fold.used]), value, text
         )
 
@@ -290,7 +290,7 @@ class ShellReader:
     def __init__(self, known: Known) -> None:
         self._known = known
 
-    def read(self, written: str) -> Statement:
+    def read(self, written: str) -> CodeStatement:
         used: list[Used] = []
         room = MOST_INSERTED
 
@@ -303,4 +303,4 @@ class ShellReader:
             return text or found.group(3) or ("sh" if name == "SHELL" else f"${name}")
 
         text = _EXPANSION.sub(expand, written)
-        return Statement(text, used, [], text, text)
+        return CodeStatement(text, used, [], text, text)
