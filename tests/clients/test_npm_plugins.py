@@ -160,10 +160,12 @@ def test_clawhub_gets_its_skills_and_is_told_of_the_rest(toolbox, clawhub: Clawh
 
 
 def test_opencode_gets_its_skills_and_is_told_of_the_rest(toolbox, opencode: OpenCode):
+    """It finds the skill inside too."""
     address = f"{opencode.registry.url}/{toolbox}/.well-known/skills/"
     opencode.configure(skills={"urls": [address]})
     found = opencode.skills()
-    assert set(found) == {"toolbox"}
+    assert set(found) == {"toolbox", "tidy"}
+    assert found["tidy"] == found["toolbox"].parent / "skills/tidy/SKILL.md"
     check_told(read_files(found["toolbox"].parent))
 
 
