@@ -111,7 +111,8 @@ class _Program:
         cut = python_statements if language == "python" else shell_statements
         for start, end in cut(code, block.start, block.end):
             written = code[start:end]
-            stripped = written.strip()
+            # It begins behind a line that goes on, too.
+            stripped = written.strip().lstrip(b"\\ \t\r\n")
             before = bisect_left(hits, start)
             if (before < len(hits) and hits[before] < end) or self.names_known(stripped):
                 self._check(STATEMENT_STEPS)
@@ -204,7 +205,8 @@ class _Program:
             if what:
                 self._fact("secret.read", what=what)
                 tags.add(SECRET + what)
-        if doing.ENVIRONMENT[language].search(plain):
+        # What is chosen by the beginning of its name is a program's own.
+        if doing.ENVIRONMENT[language].search(plain) and ".startswith(" not in plain:
             self._fact("env.dump")
             tags.add(SECRET + "env")
         if doing.FETCHES[language].search(plain) or "urlopen(" in text:
