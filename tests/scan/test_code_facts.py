@@ -126,6 +126,9 @@ def test_python(text, expected):
     assert expected <= facts("a.py", text)
 
 
+OF_MALICE = {"exec.fetched", "exec.decoded", "flow", "secret.read", "env.dump", "reverse.shell"}
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -135,10 +138,12 @@ def test_python(text, expected):
         "import json, requests\ndata = json.loads(requests.get('https://api.example.com').text)",
         "import re\nre.compile('curl .* | sh')",
         "model.eval()\ncursor.execute('select 1')",
+        "import os, requests\nmine = {k: v for k, v in os.environ.items() if k.startswith('APP_')}\nrequests.post(url, json=mine)",
+        "import subprocess, websocket\nws = websocket.create_connection(url)\nsaid = ws.recv()\nsaid = subprocess.run(['make'])",
     ],
 )
 def test_honest_python(text):
-    assert not names("a.py", text) & {"exec.fetched", "exec.decoded", "flow", "secret.read", "env.dump"}
+    assert not names("a.py", text) & OF_MALICE
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,9 @@ _BUILTIN = re2.compile(r"\b(?:__builtins__|builtins)\.")
 _APART = str.maketrans(",()", "   ")
 _SHELL_END = re2.compile(rb"[^<]<<-?[ \t\\\"']*\w[^\n]*\n|\|[ \t]*\n|[\n;()]|&&|\|\|")
 _EXPANSION = re2.compile(r"\$\{?[!#]?(\w+)(?:(:?-)([^{}]*)|[^\w{}\s\"'/$][^{}\s]*)?\}|\$(\w+)")
-
-
+#: How signs end before the `=` of what is changed in its place.
+_ADDED = tuple("+-*/%|&^@")
+#: Begins the tags of what holds a key of a service.
 KEY = "key:"
 
 
@@ -232,6 +233,9 @@ class _Fold:
         if self.split < 0 and not before and "=" in signs and _GIVES.search(signs):
             self.split = len(self._out)
             self.given = [one.name + one.rest.rstrip("([") for one in self.used]
+            # What is assigned to is not read, unless it is added to.
+            if not signs.partition("=")[0].rstrip().endswith(_ADDED):
+                self.used.clear()
             signs = signs.replace("=", self.sign, 1)
         self._out.append(signs)
 
