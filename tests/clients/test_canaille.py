@@ -6,6 +6,7 @@ import html
 import re
 import socket
 import subprocess
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +49,7 @@ class Canaille:
     def __init__(self, process: subprocess.Popen[bytes], issuer: Issuer) -> None:
         self._process = process
         self.issuer = issuer
+        self._signed_in_at = 0
 
     async def tell(self, line: str) -> str:
         """Have something done to somebody; their id there."""
@@ -62,7 +64,10 @@ class Canaille:
         return identifier.strip()
 
     async def sign_in(self, here: httpx2.AsyncClient, login: str = "mia") -> httpx2.Response:
-        """Through its own pages; what the registry answers whoever comes back."""
+        """Through its own pages; what the registry answers whoever comes back. Access tokens that it issues to one person
+        within a second are the same, which its own database refuses."""
+        while int(time.time()) == self._signed_in_at:  # noqa: ASYNC110 - nobody tells that a second is over
+            await asyncio.sleep(0.05)
         page = await here.get("/signin", headers=HTML)
         to = led_to(await here.post("/signin/canaille", data={"csrf": csrf_in(page.text)}, headers=HTML))
         async with httpx2.AsyncClient(base_url=self.issuer.issuer) as there:
@@ -70,7 +75,9 @@ class Canaille:
             for _ in range(10):
                 where = answer.headers.get("location", "")
                 if where.startswith(ADDRESS):
-                    return await here.get(where.removeprefix(ADDRESS), headers=HTML)
+                    back = await here.get(where.removeprefix(ADDRESS), headers=HTML)
+                    self._signed_in_at = int(time.time())
+                    return back
                 if where:
                     answer = await there.get(where)
                     continue
