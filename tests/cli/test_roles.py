@@ -93,8 +93,8 @@ def test_a_process_without_a_web_side_shows_its_metrics_if_a_port_is_set(environ
     with started({**environment, "VSKILL_METRICS_PORT": str(port)}, "worker") as process:
         places = announced(process)
         assert places["Metrics"] == f"http://127.0.0.1:{port}/metrics"
-        assert "vskill_batches_in_flight" in httpx2.get(places["Metrics"]).text
-        assert httpx2.get(f"http://127.0.0.1:{port}/queue").status_code == 404
+        assert "vskill_batches_in_flight" in httpx2.get(places["Metrics"], timeout=PATIENCE_S).text
+        assert httpx2.get(f"http://127.0.0.1:{port}/queue", timeout=PATIENCE_S).status_code == 404
         assert stop(process)[0] == 0
 
 
