@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -20,6 +21,8 @@ from vskill_core.release import __version__
 
 pytestmark = pytest.mark.slow
 
+get = partial(httpx2.get, timeout=PATIENCE_S)
+
 
 def processor_s(pid: int) -> float:
     """The processor time that a process has used until now."""
@@ -32,10 +35,10 @@ def test_serve_is_soon_up_says_where_to_look_and_stops_cleanly(environment, numb
     """Up within 10 s of processor time: how long that takes is the machine's affair."""
     with started(environment, "serve", "--port", "0") as process:
         places = announced(process)
-        answer = httpx2.get(places["Is it up?"])
+        answer = get(places["Is it up?"])
         assert answer.json()["status"] == "ok"
         assert processor_s(process.pid) < 10
-        assert httpx2.get(places["Is anything stuck?"]).json()["violations"] == []
+        assert get(places["Is anything stuck?"]).json()["violations"] == []
         assert places["Records"] == f"sqlite:{environment['VSKILL_DATA_DIR']}/vskill.db"
         code, errors = stop(process, number)
     assert code == 0, errors
@@ -52,7 +55,7 @@ def test_a_skill_submitted_beside_a_running_server_is_published_and_watched_to_i
             word for word in watch.stdout.split() if word in {"RECEIVED", "TIER1_SCANNING", "PUBLISHED"}
         ]
         assert states[-2:] == ["TIER1_SCANNING", "PUBLISHED"]
-        assert httpx2.get(f"{address}/api/v1/submissions/stats").json()["byState"]["PUBLISHED"] == 1
+        assert get(f"{address}/api/v1/submissions/stats").json()["byState"]["PUBLISHED"] == 1
         assert stop(process)[0] == 0
     doctor = subprocess.run([*COMMAND, "doctor"], env=environment, capture_output=True, text=True, check=True)
     assert f"{__version__}, and no other before it" in doctor.stdout
@@ -77,11 +80,11 @@ def test_roles_can_run_apart(environment, skill):
         assert places["Runs"] == "web"
         assert submit(environment, skill).returncode == 0
         stats = f"{places['Address']}/api/v1/submissions/stats"
-        assert httpx2.get(stats).json()["byState"]["RECEIVED"] == 1
+        assert get(stats).json()["byState"]["RECEIVED"] == 1
         with started(environment, "worker") as worker, started(environment, "schedule") as schedule:
             assert announced(worker)["Runs"] == "work"
             assert announced(schedule)["Runs"] == "schedule"
-            wait_for(lambda: httpx2.get(stats).json()["byState"]["PUBLISHED"] == 1)
+            wait_for(lambda: get(stats).json()["byState"]["PUBLISHED"] == 1)
             for process in (worker, schedule, web):
                 code, errors = stop(process)
                 assert code == 0, errors
@@ -93,8 +96,8 @@ def test_a_process_without_a_web_side_shows_its_metrics_if_a_port_is_set(environ
     with started({**environment, "VSKILL_METRICS_PORT": str(port)}, "worker") as process:
         places = announced(process)
         assert places["Metrics"] == f"http://127.0.0.1:{port}/metrics"
-        assert "vskill_batches_in_flight" in httpx2.get(places["Metrics"], timeout=PATIENCE_S).text
-        assert httpx2.get(f"http://127.0.0.1:{port}/queue", timeout=PATIENCE_S).status_code == 404
+        assert "vskill_batches_in_flight" in get(places["Metrics"]).text
+        assert get(f"http://127.0.0.1:{port}/queue").status_code == 404
         assert stop(process)[0] == 0
 
 
