@@ -6,7 +6,7 @@ It can be told to misbehave: to say nothing, to end the connection in the middle
 import asyncio
 import shlex
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -38,6 +38,8 @@ class SshGitServer:
         self.on_command: Callable[[], None] = lambda: None
         self._host_key = asyncssh.generate_private_key("ssh-ed25519")
         self._acceptor: asyncssh.SSHAcceptor | None = None
+        #: Commands that are being served.
+        self._served: set[asyncio.Task[None]] = set()
         self.port = 0
 
     @property
@@ -56,9 +58,13 @@ class SshGitServer:
         self.port = self._acceptor.get_port()
 
     async def stop(self) -> None:
+        """Close the port, and end the git of each command whose client has gone without a word."""
         if self._acceptor is not None:
             self._acceptor.close()
             await self._acceptor.wait_closed()
+        for served in (left := tuple(self._served)):
+            served.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def replace_host_key(self) -> None:
         """Go on at the same port with another key, as somebody in between would."""
@@ -67,6 +73,13 @@ class SshGitServer:
         await self.start()
 
     async def _serve(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        serving = asyncio.create_task(self._run(process))
+        self._served.add(serving)
+        serving.add_done_callback(self._served.discard)
+        with suppress(asyncio.CancelledError):
+            await serving
+
+    async def _run(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
         command = process.command or ""
         self.commands.append(command)
         self.on_command()
