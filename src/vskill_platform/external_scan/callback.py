@@ -13,6 +13,7 @@ import msgspec
 
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted
 from vskill_core.findings import Severity
+from vskill_core.foreign_json import read_json
 from vskill_platform.external_scan.contract import clean, summed_up
 from vskill_platform.external_scan.dispatch import remote_secrets
 from vskill_platform.store.external_scans import (
@@ -115,8 +116,8 @@ def _is_number(text: str) -> bool:
 
 def _decode(body: bytes) -> RemoteReport:
     try:
-        sent = msgspec.json.decode(body, type=RemoteReport)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        sent = read_json(body, RemoteReport)
+    except msgspec.DecodeError as error:
         raise InvalidInput(
             f"The body is not a report: {error}", field="body", fix="send what docs/reference describes"
         ) from error

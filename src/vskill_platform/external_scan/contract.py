@@ -15,6 +15,7 @@ from typing import ClassVar
 import msgspec
 
 from vskill_core.findings import Severity, Verdict
+from vskill_core.foreign_json import read_json
 from vskill_platform.settings import Settings
 from vskill_platform.store.external_scans import ExternalFinding, ExternalReport, ExternalStatus
 
@@ -100,8 +101,8 @@ def clean(text: str) -> str:
 def decode_json(out: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct:
     """Foreign output as a struct, or Unreadable."""
     try:
-        return msgspec.json.decode(out, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return read_json(out, kind)
+    except msgspec.DecodeError as error:
         raise Unreadable(f"its output is not what was asked for: {error}") from error
 
 

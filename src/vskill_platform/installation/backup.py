@@ -30,6 +30,7 @@ from vskill_core.errors import (
     StoreCorrupt,
     StoreUnavailable,
 )
+from vskill_core.foreign_json import read_json
 from vskill_core.release import __version__, release_numbers
 from vskill_platform.bootstrap import open_blobs, open_snapshot
 from vskill_platform.domain.operation.damage import MOST_NAMES, DamageKind, verified_files
@@ -312,7 +313,7 @@ def read_manifest(file: Path) -> BackupManifest:
     try:
         with tarfile.open(file, "r:") as archive:
             found = archive.extractfile(MANIFEST)
-            manifest = msgspec.json.decode(found.read() if found else b"", type=BackupManifest)
+            manifest = read_json(found.read() if found else b"", BackupManifest)
             needs_newer = (
                 manifest.format > FORMAT
                 or release_numbers(manifest.release)[:2] > release_numbers(__version__)[:2]

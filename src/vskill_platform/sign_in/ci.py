@@ -13,6 +13,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 
 from vskill_core.errors import InvalidInput, NotPermitted
+from vskill_core.foreign_json import read_json
 from vskill_core.identity import has_control_characters, normalise
 from vskill_core.publisher import Publisher
 from vskill_platform.setting_issuers import CiClaims, CiIssuer
@@ -65,7 +66,7 @@ async def prove_job(settings: Settings, token: str) -> ProvedJob:
 def _issuer_of(settings: Settings, token: str) -> CiIssuer:
     """The issuer that the token names, before anybody has looked at its signature."""
     try:
-        payload = msgspec.json.decode(jws.extract_compact(token.encode()).payload, type=dict[str, Any])
+        payload = read_json(jws.extract_compact(token.encode()).payload, dict[str, Any])
     except (JoseError, ValueError, RecursionError):
         raise _refuse("it is no signed JSON Web Token") from None
     named = str(payload.get("iss", ""))[:200]

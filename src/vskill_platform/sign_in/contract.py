@@ -10,6 +10,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from vskill_core.errors import InvalidInput, SourceUnavailable
+from vskill_core.foreign_json import read_json
 from vskill_platform.notifications.post import request
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import User
@@ -107,6 +108,6 @@ async def ask(
     if status >= 300 or len(answer) > MOST_ANSWER:
         return None
     try:
-        return msgspec.json.decode(answer, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return read_json(answer, kind)
+    except msgspec.DecodeError:
         return None

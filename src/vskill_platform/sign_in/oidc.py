@@ -14,6 +14,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import Key, import_key
 
 from vskill_core.errors import InvalidInput, NotPermitted, NotSignedIn
+from vskill_core.foreign_json import read_json
 from vskill_platform.setting_issuers import MOST_GROUPS, CiIssuer, Issuer
 from vskill_platform.settings import Settings
 from vskill_platform.sign_in.contract import Journey, ask, basic_auth, callback_url
@@ -112,8 +113,8 @@ class TrustedIssuer:
             kept = bytes(found)
             env.kept.issuer_documents[url] = (now, kept)
         try:
-            return msgspec.json.decode(kept, type=kind)
-        except msgspec.ValidationError as error:
+            return read_json(kept, kind)
+        except msgspec.DecodeError as error:
             raise self._invalid(url, str(error)) from None
 
     def _invalid(self, url: str, problem: str) -> InvalidInput:
@@ -284,6 +285,8 @@ def _decode(token: str, keys: list[Key]) -> dict[str, Any]:
             return jwt.decode(token, key, algorithms=ALGORITHMS).claims
         except (JoseError, ValueError) as error:
             problem = error
+        except RecursionError:
+            problem = ValueError("its payload is nested too deeply")
     raise problem
 
 

@@ -14,6 +14,7 @@ import msgspec
 from vskill_core.archive_reading import read_archive
 from vskill_core.content import DEFAULT_LIMITS
 from vskill_core.errors import InvalidInput, LimitExceeded, SourceGone, SourceUnavailable
+from vskill_core.foreign_json import read_json
 from vskill_platform.domain.skills.upstream import MOST_OFFERED, Brought, Offer, Upstream, UpstreamEntry
 from vskill_platform.notifications.post import request
 from vskill_platform.worker_context import require_env
@@ -99,7 +100,7 @@ async def _get(upstream: Upstream, path: str, most: int) -> bytes:
 
 def _decoded(data: bytes, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return read_json(data, kind)
+    except msgspec.DecodeError as error:
         message = f"The upstream does not speak ClawHub's protocol: {str(error)[:200]}"
         raise InvalidInput(message, field="address", fix="give the address of its protocol") from None

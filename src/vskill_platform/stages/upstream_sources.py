@@ -21,6 +21,7 @@ from vskill_core.errors import (
     StoreUnavailable,
     Unsupported,
 )
+from vskill_core.foreign_json import read_json
 from vskill_core.identity import Identity, clean_path, normalise, submission_id
 from vskill_core.kind import Kind
 from vskill_core.naming import slug_of
@@ -226,16 +227,16 @@ async def _read_catalogue(identity: Identity) -> tuple[str, _Catalogue]:
     if MANIFEST not in look.files:
         raise NoSkillFound(f"The repository has no {MANIFEST}, so it is no marketplace.")
     try:
-        return look.commit, msgspec.json.decode(look.files[MANIFEST], type=_Catalogue)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return look.commit, read_json(look.files[MANIFEST], _Catalogue)
+    except msgspec.DecodeError as error:
         raise InvalidInput(f"{MANIFEST} is not the list of a marketplace: {error}", field="address") from None
 
 
 def _plugins(catalogue: _Catalogue, left: list[LeftOutEntry]) -> Iterator[_Plugin]:
     for number, raw in enumerate(catalogue.plugins, 1):
         try:
-            yield msgspec.json.decode(raw, type=_Plugin)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            yield read_json(raw, _Plugin)
+        except msgspec.DecodeError as error:
             left.append(LeftOutEntry(f"entry {number}", f"It has another form: {str(error)[:200]}"))
 
 

@@ -21,6 +21,7 @@ from structlog.typing import FilteringBoundLogger
 from vskill_core.content import SkillFile
 from vskill_core.errors import Shortage
 from vskill_core.findings import JUDGE_DOWN, JudgeReport, StaticReport
+from vskill_core.foreign_json import read_json
 from vskill_platform.ledger.clock import Clock, TimeLimit
 from vskill_platform.machine.shortages import MACHINE
 from vskill_platform.observing.metrics import Metrics
@@ -370,8 +371,8 @@ async def _read_limited(response: httpx2.Response) -> bytes:
 def _content(data: bytes, tokens: TokenCount) -> str:
     """The text that the model wrote."""
     try:
-        completion = msgspec.json.decode(data, type=_Completion)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        completion = read_json(data, _Completion)
+    except msgspec.DecodeError as error:
         raise ServiceFailed("not_json", f"the answer is not a chat completion: {error}") from None
     tokens.add(completion.usage)
     if len(completion.choices) != 1:

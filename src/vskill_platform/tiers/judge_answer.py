@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 
 from vskill_core.findings import Confirmation, JudgeReport, JudgeStatus, Verdict
+from vskill_core.foreign_json import read_json
 from vskill_platform.tiers.rubric import RUBRIC, Question
 
 Score = Annotated[int, msgspec.Meta(ge=0, le=100)]
@@ -83,8 +84,8 @@ class _JudgeAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_answer(content: str, question: Question, model: str) -> JudgeReport:
     """The judge's report; `AnswerRefused` says why there is none."""
     try:
-        answer = msgspec.json.decode(content.encode(), type=_JudgeAnswer)
-    except (msgspec.DecodeError, UnicodeError) as error:
+        answer = read_json(content, _JudgeAnswer)
+    except msgspec.DecodeError as error:
         raise AnswerRefused(
             "invalid", f"the answer is not of the shape that was asked for: {error}"
         ) from None

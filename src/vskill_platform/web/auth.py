@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from vskill_core.errors import CrossSite, InvalidInput
+from vskill_core.foreign_json import read_json
 from vskill_core.identity import has_control_characters
 from vskill_platform.actions.principal import ANYBODY, Principal, token_role
 from vskill_platform.domain.people.token import TokenScope
@@ -253,8 +254,8 @@ def flash_of(request: Request) -> Flash | None:
         return None
     try:
         padded = body + "=" * (-len(body) % 4)
-        return msgspec.json.decode(base64.urlsafe_b64decode(padded), type=Flash)
-    except (ValueError, msgspec.DecodeError):
+        return read_json(base64.urlsafe_b64decode(padded), Flash)
+    except ValueError:
         return None
 
 

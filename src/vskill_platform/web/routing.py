@@ -24,6 +24,7 @@ from vskill_core.errors import (
     NotSignedIn,
     StoreUnavailable,
 )
+from vskill_core.foreign_json import read_json
 from vskill_core.identity import has_control_characters
 from vskill_platform.actions.action import (
     FORMS,
@@ -285,12 +286,11 @@ async def body_of(request: Request, kind: type[T], limit: int = MOST_BODY) -> T:
 
 def decode_body(data: bytes, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(data, type=kind)
+        return read_json(data, kind)
     except msgspec.ValidationError as error:
         raise invalid(str(error), kind, "body") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        message = f"The body is not JSON: {error}"
-        raise InvalidInput(message, field="body", fix="send a JSON object") from None
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"The body is not JSON: {error}", field="body", fix="send a JSON object") from None
 
 
 async def read_body(request: Request, limit: int = MOST_BODY) -> bytes:

@@ -14,6 +14,7 @@ import msgspec
 
 from vskill_client.wire.base import Ans, RegistryCall, Req
 from vskill_core.errors import PlatformError, RegistryUnavailable
+from vskill_core.foreign_json import read_json
 from vskill_core.release import __version__
 
 TIMEOUT_S = 60.0
@@ -73,7 +74,7 @@ def _decode(answer: httpx2.Response, kind: Any) -> Any:
     if kind is bytes:
         return answer.content
     try:
-        return msgspec.json.decode(answer.content, type=kind)
+        return read_json(answer.content, kind)
     except msgspec.DecodeError as error:
         message = f"{answer.url} did not answer as a registry of this release does: {error}"
         raise RegistryUnavailable(message, registry=str(answer.url)) from error
@@ -122,7 +123,7 @@ def _query(rest: Mapping[str, Any]) -> dict[str, str]:
 def error_of(answer: httpx2.Response) -> PlatformError:
     """The error that a problem document tells of, as the type that this release raises for it."""
     try:
-        told = msgspec.json.decode(answer.content, type=dict[str, Any])
+        told = read_json(answer.content, dict[str, Any])
     except msgspec.DecodeError:
         told = {}
     kind = _by_code().get(str(told.get("code")))

@@ -16,6 +16,7 @@ from vskill_client.destination import Destination, current_destination
 from vskill_client.registries import read_own_file, read_tokens, remote_variables, replace_file
 from vskill_client.settings_files import put_json_entry, put_section, take_out, take_out_member
 from vskill_core.errors import InvalidInput, RegistryUnavailable
+from vskill_core.foreign_json import read_json
 
 NOTES = "connected.json"
 
@@ -118,7 +119,7 @@ def _find_list(
             fix = "name a public owner or collection, or use another client for private skills"
             raise InvalidInput(message, field="--collection" if collection else "--owner", fix=fix)
         answer.raise_for_status()
-        name = str(answer.json()["name"])
+        name = str(read_json(answer.content, dict[str, object])["name"])
     except (httpx2.HTTPError, ValueError, KeyError) as error:
         raise RegistryUnavailable(f"{document} cannot be read: {error}") from error
     ending = "-internal" if token and not scope else ""

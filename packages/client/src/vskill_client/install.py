@@ -38,6 +38,7 @@ from vskill_core.errors import (
     RegistryUnavailable,
 )
 from vskill_core.folders import read_installed_folder
+from vskill_core.foreign_json import read_json
 from vskill_core.plural import counted
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ def lock(*, skills: tuple[str, ...], collection: str | None) -> None:
 
 def read_lock(path: Path) -> LockFile:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=LockFile)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return read_json(path.read_bytes(), LockFile)
+    except msgspec.DecodeError as error:
         fix = f"make one with `{current_destination().program} lock`"
         raise InvalidInput(f"{path} is not a lock file: {error}.", field="FILE", fix=fix) from error
 

@@ -11,6 +11,7 @@ import msgspec
 from vskill_core.content import SkillFile, check_path, digest_of_files
 from vskill_core.errors import InvalidInput, PlatformError
 from vskill_core.folders import read_installed_folder
+from vskill_core.foreign_json import read_json
 
 #: Where skills are installed unless `--into` says otherwise: where Claude Code looks for a project's skills.
 DEFAULT_FOLDER = Path(".claude/skills")
@@ -46,8 +47,8 @@ def folder_of(skill: str) -> str:
 def read_record(target: Path) -> InstallRecord | None:
     """What is known about an installed skill's folder; None where nothing is, or it cannot be read."""
     try:
-        return msgspec.json.decode(_record_path(target).read_bytes(), type=InstallRecord)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return read_json(_record_path(target).read_bytes(), InstallRecord)
+    except (OSError, ValueError):
         return None
 
 

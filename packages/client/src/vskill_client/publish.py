@@ -14,6 +14,7 @@ from vskill_client.registries import GITHUB_VARIABLES, ID_TOKEN_VARIABLE, check_
 from vskill_client.submit import Options, submit_targets
 from vskill_client.wire.login import EXCHANGE, CiTokenAnswer, ExchangeIdToken
 from vskill_core.errors import InvalidInput, RegistryUnavailable
+from vskill_core.foreign_json import read_json
 
 TIMEOUT_S = 30.0
 
@@ -76,7 +77,7 @@ def _ask_github(address: str, secret: str, audience: str) -> str:
     try:
         answer = httpx2.get(asked, headers={"authorization": f"Bearer {secret}"}, timeout=TIMEOUT_S)
         answer.raise_for_status()
-        return str(answer.json()["value"])
+        return str(read_json(answer.content)["value"])
     except (httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
         message = f"GitHub gave this job no ID token: {type(error).__name__}: {error}"
         raise RegistryUnavailable(message[:300], registry=parts.netloc) from None

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from vskill_core.errors import InvalidInput, StoreCorrupt
+from vskill_core.foreign_json import read_json
 
 T = TypeVar("T")
 
@@ -88,10 +89,10 @@ def write_tokens(folder: Path, tokens: dict[str, str]) -> Path:
 
 def read_own_file(path: Path, kind: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return read_json(path.read_bytes(), kind)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         message = f"{path} cannot be read: {error}. Remove it to begin anew."
         raise StoreCorrupt(message, file=str(path)) from error
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from vskill_core.errors import AttestationInvalid
+from vskill_core.foreign_json import read_json
 from vskill_core.signing_keys import PublicKey, SigningKey
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -85,8 +86,8 @@ def _parse(data: bytes, max_bytes: int) -> Envelope:
     if len(data) > max_bytes:
         raise AttestationInvalid(f"It is larger than {max_bytes} bytes.")
     try:
-        return msgspec.json.decode(data, type=Envelope)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return read_json(data, Envelope)
+    except msgspec.DecodeError as error:
         raise AttestationInvalid(f"It is not a DSSE envelope: {error}.") from error
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from vskill_core.errors import AttestationInvalid
+from vskill_core.foreign_json import read_json
 
 PAYLOAD_TYPE = "application/vnd.vskill.revocations+json"
 #: Enough for more than a hundred thousand revoked versions.
@@ -99,9 +100,9 @@ class RevocationDocument(msgspec.Struct, frozen=True, rename="camel"):
 def read_revocation_list(payload: bytes) -> RevocationDocument:
     """Decode a payload whose signature was checked; `AttestationInvalid` if it is not a list."""
     try:
-        document = msgspec.json.decode(payload, type=RevocationDocument)
+        document = read_json(payload, RevocationDocument)
         _ms(document.issued_at), _ms(document.expires_at)
-    except (ValueError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise AttestationInvalid(f"Its payload is not a revocation list: {error}.") from error
     return document
 

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from vskill_core.errors import InvalidInput, StoreCorrupt
+from vskill_core.foreign_json import read_json
 
 PUBLIC_SUFFIX = ".pub"
 KEY_ID_LENGTH = 16
@@ -127,8 +128,8 @@ def public_from_jwk(members: dict[str, Any]) -> PublicKey:
 def public_from_jwks(text: bytes) -> tuple[PublicKey, ...]:
     """Every Ed25519 key of a JSON Web Key Set; `InvalidInput` where there is none."""
     try:
-        members = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        members = read_json(text, dict[str, Any])
+    except msgspec.DecodeError:
         raise _no_key("the file is not a JSON object") from None
     listed = members.get("keys")
     if not isinstance(listed, list) or not listed:

@@ -8,6 +8,7 @@ SHA-256, so any tool that knows in-toto can match a downloaded file. docs/refere
 import msgspec
 
 from vskill_core.errors import AttestationInvalid
+from vskill_core.foreign_json import read_json
 from vskill_core.publisher import Publisher
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -185,8 +186,8 @@ def encode_statement(statement: Statement) -> bytes:
 def read_statement(payload: bytes) -> Statement:
     """Decode a payload whose signature was checked; `AttestationInvalid` if it is not one of ours."""
     try:
-        statement = msgspec.json.decode(payload, type=Statement)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        statement = read_json(payload, Statement)
+    except msgspec.DecodeError as error:
         raise AttestationInvalid(f"Its payload is not a statement about a skill: {error}.") from error
     kinds = (statement.type, statement.predicate_type)
     if kinds != (STATEMENT_TYPE, PREDICATE_TYPE):

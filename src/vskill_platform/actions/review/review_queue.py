@@ -13,6 +13,7 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.errors import InvalidInput, TransitionError
 from vskill_core.findings import ScanStatus
+from vskill_core.foreign_json import read_json
 from vskill_platform.actions.action import Cursor, PageSize, Services, action
 from vskill_platform.actions.changes import mark_own, require_other_eyes
 from vskill_platform.actions.principal import Principal, Right, audiences_of
@@ -299,8 +300,8 @@ def _encode_place(place: Place) -> str:
 
 def _decode_place(cursor: str) -> Place:
     try:
-        place: Place = msgspec.json.decode(base64.urlsafe_b64decode(cursor.encode()), type=Place)
-    except (ValueError, RecursionError) as error:
+        place: Place = read_json(base64.urlsafe_b64decode(cursor.encode()), Place)
+    except ValueError as error:
         raise InvalidInput("The cursor is not valid.", field="after", fix=FIRST_PAGE) from error
     return place
 

@@ -17,6 +17,7 @@ from vskill_core.archives import pad_block, tar_header
 from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.dsse import MAX_BYTES, open_envelope, read_payload
 from vskill_core.errors import AttestationInvalid, InvalidInput, PlatformError
+from vskill_core.foreign_json import read_json
 from vskill_core.identity import has_control_characters
 from vskill_core.revocation_list import MAX_BYTES as MOST_LIST
 from vskill_core.revocation_list import RevocationDocument
@@ -197,8 +198,8 @@ def _open_index(
 
 def _decode(payload: bytes) -> BundleIndex:
     try:
-        index = msgspec.json.decode(payload, type=BundleIndex)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        index = read_json(payload, BundleIndex)
+    except msgspec.DecodeError as error:
         raise AttestationInvalid(f"Its payload is not the index of a bundle: {error}.") from error
     names = (
         index.registry,

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from vskill_core.errors import InvalidInput
+from vskill_core.foreign_json import read_json
 
 _BRANCHES = "refs/heads/"
 
@@ -127,8 +128,8 @@ def read_push(forge: Forge, body: bytes) -> Push:
     """InvalidInput where the body is not what the forge documents."""
     fix = "let the forge send JSON (application/json)"
     try:
-        sent = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        sent = read_json(body)
+    except msgspec.DecodeError as error:
         raise InvalidInput("The delivery is no JSON.", field="body", fix=fix) from error
     repository = next(_texts(sent, forge.repository), "")
     if not repository:

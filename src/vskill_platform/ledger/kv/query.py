@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from vskill_core.errors import InvalidInput, UnindexedQuery
+from vskill_core.foreign_json import read_json
 from vskill_platform.domain.people.namespace import Audiences, Everything, may_read
 from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.ledger.kv.checks import check_texts
@@ -255,8 +256,8 @@ def _decode_cursor(after: str | None, ordered_by: Field | None) -> tuple[Value, 
         return None
     try:
         decoded = base64.urlsafe_b64decode(after.encode())
-        value, key = msgspec.json.decode(decoded, type=tuple[str | int | None, str])
-    except (ValueError, RecursionError) as error:
+        value, key = read_json(decoded, tuple[str | int | None, str])
+    except ValueError as error:
         raise InvalidInput("The cursor is not valid.", field="after", fix=FIRST_PAGE) from error
     if value is not None if ordered_by is None else not ordered_by.fits(value):
         raise InvalidInput("The cursor belongs to another sort order.", field="after", fix=FIRST_PAGE)

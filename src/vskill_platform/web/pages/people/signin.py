@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from vskill_client.wire.base import Asked
 from vskill_core.errors import InvalidInput, NotSignedIn, PlatformError, RateLimited, SourceUnavailable
+from vskill_core.foreign_json import read_json
 from vskill_platform.actions.principal import ANYBODY
 from vskill_platform.domain.verdicts.policy import Preset
 from vskill_platform.ledger.kv.entries import Operation
@@ -259,8 +260,8 @@ def _journey(request: Request, provider: str, state: str) -> Journey | None:
     """What the browser kept of this journey; where it names an account, the session of now must have signed it."""
     body, _, mac = (cookie_of(request, OAUTH_COOKIE) or "").partition(".")
     try:
-        journey = msgspec.json.decode(base64.urlsafe_b64decode(body), type=Journey)
-    except (ValueError, msgspec.DecodeError):
+        journey = read_json(base64.urlsafe_b64decode(body), Journey)
+    except ValueError:
         return None
     is_signed = journey.account is None or fits_mac(request, OAUTH_COOKIE, body, mac)
     is_ours = journey.provider == provider and journey.account in (None, principal_of(request).account)
