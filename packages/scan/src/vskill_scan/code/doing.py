@@ -1,6 +1,7 @@
 """The words of Python and the shell by which `flows` knows what a statement does: read, decode, fetch, send, run, write
 and delete. Tables and patterns; what they mean together is decided there."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 import re2
@@ -20,24 +21,30 @@ _ALONE = re2.compile(
     rb"\btr\s+[\"']?[a-z]-z|/dev/\$|=[\"']?\$\{\w+\}\w|\$\{?\w+\}?/\$\{?\w+\}?/\$|s_client|openssl[^\n]*\s-d\b|"
     rb"base(?:64|32)\s[^\n]*-+d|"
     rb"\d_?decode|decodebytes|a2b_|fromhex|unhexlify|codecs\.dec|decompress|\bxxd\b|printf\s+.%b|"
-    rb"(?:pickle|marshal|dill)\W{0,3}load|getattr\s*\([^()\n]{0,120}\)\s*\(|=\s*getattr\(|\bbuiltins\b|__import__|"
+    rb"(?:pickle|marshal|dill)\W{0,3}load|getattr\s*\([^()\n]{0,120}\)\s*\(|=\s*getattr\s*\(|\bbuiltins\b|__import__|"
     rb"import_module|"
-    rb"/dev/(?:tcp|udp)|\b(?:nc|ncat|netcat|socat)\s|\bsocket\.socket|open_connection|create_connection|websocket|"
-    rb"bytes\([^\n]*\bfor\b|(?:^|[^\w-])rm\s[^\n]*(?:[\s\"'](?:/|\*|C:)|~|HOME|/(?:home|users|etc|usr|var)\b)|"
-    rb"rmtree\(|"
+    rb"/dev/(?:tcp|udp)|\b(?:nc|ncat|netcat|socat)\s|\bsocket\s*\.\s*socket|open_connection|create_connection|websocket|"
+    rb"bytes\s*\([^\n]*\bfor\b|(?:^|[^\w-])rm\s[^\n]*(?:[\s\"'](?:/|\*|C:)|~|HOME|/(?:home|users|etc|usr|var)\b)|"
+    rb"rmtree\s*\(|[\w./~$-][\"']\s*\+\s*[\"'][\w./~$-]|"
     rb"environ(?:[^\w.\[]|\.(?:items|values)|$)|printenv|(?:^|[;|&($`])\s*(?:env|set|(?:export|"
     rb"declare)\s+-[px])\s*(?:$|[|>;)`])|"
     rb"[\"'/]\.(?:ssh|aws|docker|kube|gnupg|azure|cargo|oci|mozilla|claude|codex|cursor|gemini|openclaw|clawdbot|"
     rb"moltbot)[\"']|\.pth\b|" + TELLING_PATHS.pattern
 )
 _FETCHING = rb"curl|wget|request|urlopen|urlretrieve|httpx"
+_DECODING = rb"\d_?decode|decodebytes|a2b_|fromhex|unhexlify|codecs|decompress|marshal|pickle|\bdill"
+_EVALUATING = rb"\b(?:exec|eval)\b|(?:^|[^\w.])compile\s*\("
 _PAIRS = tuple(
     (re2.compile(rb"(?i)" + one), re2.compile(rb"(?im)" + other))
     for one, other in (
-        (_FETCHING, rb"\b(?:exec|eval)\b|(?:^|[^\w.])compile\(|\bchmod\b|\bst_mode\b|0o?7[0-7]5\b"),
+        (_DECODING, _EVALUATING),
+        (_FETCHING, rb"\b(?:exec|eval)\b|(?:^|[^\w.])compile\s*\(|\bchmod\b|\bst_mode\b|0o?7[0-7]5\b"),
         (_FETCHING, rb"(?:environ|getenv|\benv|\$)\W{0,4}(?:" + KEY_NAMES.encode() + rb")\b"),
-        (rb"json\.dumps|yaml\.dump", rb"(?:environ|getenv)\W{0,4}(?:" + KEY_NAMES.encode() + rb")\b"),
-        (rb"path\.home|expanduser", rb"os\.(?:remove|unlink)|\.unlink\(|\.encrypt\("),
+        (
+            rb"json\s*\.\s*dumps|yaml\s*\.\s*dump",
+            rb"(?:environ|getenv)\W{0,4}(?:" + KEY_NAMES.encode() + rb")\b",
+        ),
+        (rb"path\s*\.\s*home|expanduser", rb"os\s*\.\s*(?:remove|unlink)|\.\s*(?:unlink|encrypt)\s*\("),
         (
             _FETCHING + rb"|\bnc\b",
             rb"(?:pre|post)-(?:commit|checkout|merge|push|rewrite|receive|rebase|update)\b",
@@ -53,6 +60,8 @@ ENVIRONMENT = {
         r"(?:^|[|;&(`]\s*)(?:env|printenv|set|export\s+-p|declare\s+-[px])(?:\s+-0)?\s*(?:$|[|>)`])"
     ),
 }
+#: What is chosen by the beginning of its name is a program's own.
+CHOSEN = re2.compile(r"\bif\s+\w+\.startswith\(\(?\"\w{2}")
 FETCHES = {
     "python": re2.compile(
         r"\b(?:requests|httpx)\.(?:get|head|stream|request)\(|\burl(?:open|retrieve)\(|\bRequest\(|"
@@ -256,9 +265,9 @@ def covers(text: str) -> bool:
 
 def secret_stretches(language: str, said: CodeStatement) -> Iterator[str]:
     """The words around what may be the place of a secret that is read."""
-    text = said.text
-    is_read = _READS[language].search(said.plain) or (language == "bash" and _UPLOADS.search(text))
-    if not is_read or _TELLS_NOTHING.search(text):
+    text = _telling(said.text) if language == "python" else said.text
+    is_read = _READS[language].search(text if language == "python" else said.plain)
+    if not is_read and not (language == "bash" and _UPLOADS.search(text)):
         return
     whole = text.replace('", "', "/") if "join(" in text or "Path(" in text else text
     if language == "bash" and _COPIES.search(said.plain):
@@ -272,8 +281,21 @@ def secret_stretches(language: str, said: CodeStatement) -> Iterator[str]:
             low -= 1
         while high < most and data[high] not in _AROUND:
             high += 1
-        if b"://" not in data[low:high]:
+        if b"://" not in data[low:high].replace(b"file://", b""):
             yield data[low:high].decode("utf-8", "replace")
+
+
+def _telling(text: str) -> str:
+    """Python without calls that say nothing of what they are given, unless that is read in them."""
+    kept, at = [], 0
+    reads = [found.start() for found in _READS["python"].finditer(text)]
+    for call in _TELLS_NOTHING.finditer(text) if reads else ():
+        end = _argument_end(text, call.end(), ")")
+        before = bisect_left(reads, call.end())
+        if call.start() >= at and not (before < len(reads) and reads[before] < end):
+            kept.append(text[at : call.end()])
+            at = end
+    return "".join((*kept, text[at:]))
 
 
 def started(text: str) -> str | None:
@@ -335,11 +357,12 @@ def without_headers(text: str) -> str:
     return "".join((*kept, text[at:]))
 
 
-def _argument_end(text: str, at: int) -> int:
+def _argument_end(text: str, at: int, ends: str = ",)") -> int:
     depth = 0
-    while at < len(text) and (depth or text[at] not in ",)"):
+    while at < len(text) and (depth or text[at] not in ends):
         depth += (text[at] in "([{") - (text[at] in ")]}")
-        at += 1
+        # A text hides what stands in it.
+        at = max(at, text.find('"', at + 1)) + 1 if text[at] == '"' else at + 1
     return at
 
 
@@ -404,15 +427,26 @@ def literal_of(said: CodeStatement) -> str:
 
 def sets_a_name(language: str, written: bytes) -> bool:
     """Whether a short statement gives a name what may be the text of a path, an address or a command."""
-    if written.startswith((b"import ", b"from ")):
+    if b"import" in written and _IMPORTS.search(written) is not None:
         return True
     name, equals, value = written.partition(b"=")
     plain = name.rstrip(b" +").rpartition(b" ")[2].replace(b"_", b"").replace(b".", b"")
     is_text = (
-        language == "bash" or value.strip()[:1] in _TEXT_BEGINS or any(one in value for one in _TEXT_PARTS)
+        language == "bash"
+        or value.strip()[:1] in _TEXT_BEGINS
+        or any(one in value for one in _TEXT_PARTS)
+        or (len(value) < LONGEST_NAME and _RENAMED.search(value) is not None)
     )
     return bool(equals) and len(written) < LONGEST_TEXT and plain.isalnum() and is_text
 
 
 _TEXT_BEGINS = (b'"', b"'")
+_IMPORTS = re2.compile(rb"(?:^|:\s*)(?:import|from)\s")
+#: Another name for something that matters.
+_RENAMED = re2.compile(
+    rb"^[\w.,\s]*\b(?:os|subprocess|shutil|socket|requests|httpx|environ|system|popen|Popen|run|call|check_\w+|post|put|"
+    rb"patch|get|request|urlopen|open|eval|exec|compile|\w*decode|loads?|rmtree)\s*$"
+)
+#: Of a module's member.
+LONGEST_NAME = 100
 _TEXT_PARTS = (b"Path(", b"join(", b'+ "', b"+ '", b'/ "', b"/ '")

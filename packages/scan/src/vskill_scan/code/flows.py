@@ -114,7 +114,7 @@ class _Program:
             # It begins behind a line that goes on, too.
             stripped = written.strip().lstrip(b"\\ \t\r\n")
             before = bisect_left(hits, start)
-            if (before < len(hits) and hits[before] < end) or self.names_known(stripped):
+            if (before < len(hits) and hits[before] <= end) or self.names_known(stripped):
                 self._check(STATEMENT_STEPS)
                 self._at, self._length = start + written.index(stripped[:1]), len(stripped)
                 self._statement(language, stripped.decode("utf-8", "replace"), _NO_TAGS)
@@ -205,8 +205,7 @@ class _Program:
             if what:
                 self._fact("secret.read", what=what)
                 tags.add(SECRET + what)
-        # What is chosen by the beginning of its name is a program's own.
-        if doing.ENVIRONMENT[language].search(plain) and ".startswith(" not in plain:
+        if doing.ENVIRONMENT[language].search(plain) and not doing.CHOSEN.search(plain):
             self._fact("env.dump")
             tags.add(SECRET + "env")
         if doing.FETCHES[language].search(plain) or "urlopen(" in text:

@@ -12,16 +12,28 @@ from vskill_scan.results.command_lines import blank_quoted
 #: Of what is known of one name, and of what is put for names in one statement, in characters.
 LONGEST_TEXT, MOST_INSERTED = 1000, 32 * 1024
 #: Brackets that are open so long never close.
-LONGEST_STATEMENT = 8000
+LONGEST_STATEMENT = 32 * 1024
 
-_STRING = r"\"{3}.*?\"{3}|'{3}.*?'{3}|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
-_PART = re2.compile(rf"(?s){_STRING}|#[^\n]*|;".encode())
-_OPEN, _CLOSED, _LONG_QUOTES = (b"(", b"[", b"{"), (b")", b"]", b"}"), (b'"""', b"'''")
+#: What a format inserts may hold its quotes.
+_FORMAT = "|".join(
+    rf"[fF][rR]?{quote}(?:[^{quote}\\\n{{]|\\.|\{{(?:[^{{}}\n]|\{{[^{{}}\n]*\}})*\}})+{quote}"
+    for quote in "\"'"
+)
+_STRING = r"\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
+#: What ends a statement, and what may hide that. What a bracket holds and closes at once is one.
+_PYTHON_TOKEN = re2.compile(
+    rf"(?s){_FORMAT}|{_STRING}|#[^\n]*|\\.|[(\[{{][^()\[\]{{}}\"'#\\;\n]*[)\]}}]|[()\[\]{{}};\n]".encode()
+)
+_OPEN, _CLOSED, _ENDS = b"([{", b")]}", b";\n"
 #: With these a line begins something new, whatever is still open above it.
-_BEGINNINGS = (b"def ", b"class ", b"import ", b"from ", b"@", b"async ")
+_BEGINNINGS = (b"def ", b"class ", b"import ", b"from ", b"async ")
+#: What is written between words, and where that changes nothing.
+_BLANK = re2.compile(rf"(?s){_FORMAT}|{_STRING}|(?:\s|\\\r?\n|#[^\n]*)+".encode())
+_UNEVEN = re2.compile(r"[#\n\\\t\f\v\r]|\s[.,(\[)\]]|[.(\[]\s")
+_TIGHT_BEFORE, _TIGHT_BEHIND = ".([)],", ".(["
 #: Texts with their prefixes, names with their members, and comments.
 _PYTHON_PIECE = re2.compile(
-    rf"(?s)[rbfuRBFU]{{0,2}}(?:{_STRING})|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|#[^\n]*".encode()
+    rf"(?s){_FORMAT}|[rbfuRBFU]{{0,2}}(?:{_STRING})|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|#[^\n]*".encode()
 )
 _NAME = re2.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _GIVES = re2.compile(r"(?:^|[^=<>!:])=(?:[^=]|$)|:=")
@@ -31,6 +43,9 @@ _HOME = re2.compile(
     r"(?:pathlib\.)?Path\.home\(\)|os\.path\.expanduser\(\s*[\"']~/?[\"']\s*\)|"
     r"os\.(?:environ(?:\.get)?[\[(]|getenv\()\s*[\"'](?:HOME|USERPROFILE)[\"']\s*[\])]"
 )
+_IMPORTING = re2.compile(r"(?:^|:\s*)((?:import|from)\s.*)")
+#: A name in brackets that is called.
+_ALONE = re2.compile(r"(^|[^\w)\]\"'])\(([\w.]+)\)\(")
 #: Modules and members that are named by a text.
 _IMPORTED = re2.compile(r"(?:__import__|\bimport_module|importlib\.\w+)\(\s*\"([\w.]+)\"\s*\)")
 _MEMBER = re2.compile(r"\bgetattr\(\s*([\w.]+)\s*,\s*\"(\w+)\"\s*\)")
@@ -83,36 +98,43 @@ Known = Mapping[str, Value]
 
 
 def python_statements(code: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where the statements begin and end; of a compound one its head. Told by lines and counted brackets."""
-    at, open_until, depth = start, b"", 0
-    while start < end:
-        stop = code.find(b"\n", start, end) % (end + 1)
-        line = code[start:stop]
-        if open_until:
-            open_until = b"" if line.count(open_until) % 2 else open_until
-        else:
-            if line.startswith(_BEGINNINGS):
-                if at < start:
-                    yield at, start
-                at, depth = start, 0
-            depth = max(0, depth + sum(map(line.count, _OPEN)) - sum(map(line.count, _CLOSED)))
-            open_until = next((quotes for quotes in _LONG_QUOTES if line.count(quotes) % 2), b"")
-        start = stop + 1
-        is_over = not depth or start - at > LONGEST_STATEMENT
-        if is_over and not open_until and line[-1:] != b"\\":
-            yield from _parts(code, at, stop)
-            at, open_until, depth = start, b"", 0
+    """Where the statements begin and end; of a compound one its head."""
+    at, depth = start, 0
+    for token in _PYTHON_TOKEN.finditer(code, start, end):
+        first, stop = token.span()
+        if stop - first > 1:
+            continue
+        sign = code[first]
+        if sign in _OPEN:
+            depth += 1
+        elif sign in _CLOSED:
+            depth = max(0, depth - 1)
+        elif sign in _ENDS:
+            if depth and (stop - at > LONGEST_STATEMENT or code.startswith(_BEGINNINGS, stop)):
+                depth = 0
+            if not depth:
+                yield at, first
+                at = stop
     if at < end:
         yield at, end
 
 
-def _parts(code: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The statements of one line."""
-    for token in _PART.finditer(code, start, end) if code.find(b";", start, end) >= 0 else ():
-        if token.group() == b";":
-            yield start, token.start()
-            start = token.end()
-    yield start, end
+def compact(written: str) -> str:
+    """A statement of Python on one line, without comments and without blanks that change nothing."""
+    if not _UNEVEN.search(written):
+        return written
+    out: list[str] = []
+    at, before = 0, ""
+    # One byte a character, so that places in the one are places in the other.
+    for piece in _BLANK.finditer(written.encode("ascii", "replace")):
+        start, end = piece.span()
+        if written[start] in "\"'fF":
+            continue
+        out.append(written[at:start])
+        before, at = written[start - 1 : start] if start else "", end
+        if before and before not in _TIGHT_BEHIND and written[end : end + 1] not in _TIGHT_BEFORE:
+            out.append(" ")
+    return "".join((*out, written[at:]))
 
 
 def shell_statements(code: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -144,20 +166,27 @@ class PythonReader:
         self._aliases: dict[str, str] = {}
 
     def read(self, written: str) -> CodeStatement:
-        if written.startswith(("import ", "from ")):
-            self._import(written.translate(_APART).split())
+        written = compact(written)
+        if (importing := _IMPORTING.search(written)) is not None:
+            self._import(importing.group(1).translate(_APART).split())
             return CodeStatement(written, [], [], "", written)
         fold = _Fold(self._known, self._aliases)
         fold.read(_HOME.sub('"~"', written))
         text = _JOINED.sub(_join_texts, fold.text)
         text = _BUILTIN.sub("", _MEMBER.sub(r"\1.\2", _IMPORTED.sub(r"\1", text)))
+        text = _ALONE.sub(r"\1\2(", text)
         given, value = fold.given, text
         if fold.split >= 0:
             value = text.partition(fold.sign)[2]
-            if len(given) == 1 and value.strip().replace(".", "").isidentifier():
-                self._aliases[given[0]] = value.strip()
+            meant = [one.strip() for one in value.rpartition(" = ")[2].split(",")]
+            if len(meant) == len(given) and all(one.replace(".", "").isidentifier() for one in meant):
+                self._aliases.update(zip(given, meant, strict=True))
         return CodeStatement(
-            text, fold.used, given or _bound([one.name + one.rest for one in fold.used]), value, text
+            text,
+            fold.used,
+            given or _bound([one.name + one.rest.rstrip("([") for one in fold.used]),
+            value,
+            text,
         )
 
     def _import(self, words: list[str]) -> None:
@@ -209,7 +238,7 @@ class _Fold:
         # One byte a character, so that places in the one are places in the other.
         for piece in _PYTHON_PIECE.finditer(written.encode("ascii", "replace")):
             start, end = piece.span()
-            self._gap(written[at:start], written[end : end + 1])
+            self._gap(written[at:start])
             said, at = written[start:end], end
             if said[-1] in "\"'":
                 prefix, quote, rest = said.partition(said[-1])
@@ -217,22 +246,25 @@ class _Fold:
                 self._string(rest[quotes - 1 : -quotes], inserts="f" in prefix.lower())
             elif said[0] != "#":
                 self._name(self._real(said), written[end : end + 1])
-        self._gap(written[at:], "")
+        self._close()
+        self._gap(written[at:])
 
-    def _gap(self, signs: str, after: str) -> None:
+    def _gap(self, signs: str) -> None:
         """What stands between texts and names."""
         if not signs:
             return
         plain = signs.strip()
-        if self._open is not None and plain in ("", "+", "/") and after != "":
+        if self._open is not None and plain in ("", "+", "/"):
             self._between += plain
             return
         self._close()
+        if ":=" in signs and self.used:
+            self.given.append(self.used[-1].name)
         before = self._depth + _opened(signs.partition("=")[0])
         self._depth += _opened(signs)
         if self.split < 0 and not before and "=" in signs and _GIVES.search(signs):
             self.split = len(self._out)
-            self.given = [one.name + one.rest.rstrip("([") for one in self.used]
+            self.given += [one.name + one.rest.rstrip("([") for one in self.used]
             # What is assigned to is not read, unless it is added to.
             if not signs.partition("=")[0].rstrip().endswith(_ADDED):
                 self.used.clear()
