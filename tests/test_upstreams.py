@@ -33,6 +33,8 @@ from vskill_platform.domain.skills.upstream import (
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.sources.contract import Place, Survey
+from vskill_platform.stages import upstream_sources
 from vskill_platform.stages.upstreams import ask_for_entry, ask_for_sync, ask_for_syncs
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.review.reports import list_reports
@@ -563,6 +565,18 @@ def test_five_thousand_entries_are_listed_the_rest_is_said_and_too_many_are_refu
     assert len(found) == MOST_ENTRIES and "3 more entries" in left[0]
     with pytest.raises(Exception, match=str(MOST_OFFERED)):
         offer(*(many[:1] * (MOST_OFFERED + 1)))
+
+
+@pytest.mark.parametrize(("names", "offered"), [(1, 1_000), (9_600, MOST_OFFERED + 1)])
+def test_thousands_of_plugins_over_the_same_skills_are_bounded_before_they_are_listed(names, offered):
+    """A list of this size fits into a file of 256 KiB, and would make 9,600,000 entries."""
+    upstream = Upstream(name="vendor", kind=UpstreamKind.MARKETPLACE, address=URL, by="")
+    plugins = [msgspec.Raw(b'{"name":"%d","source":"./"}' % (one % names)) for one in range(9_600)]
+    wanted = upstream_sources._wanted(upstream, upstream_sources._Catalogue(plugins), [])
+    assert list(wanted) == [None]
+    places = tuple(Place(normalise(URL, f"skills/s{number}"), "c" * 40) for number in range(1_000))
+    found = upstream_sources._entries([(Survey(normalise(URL), places), wanted[None])])
+    assert len(found) == offered
 
 
 async def test_more_than_an_hours_share_goes_on_in_the_next_hour(env, server):

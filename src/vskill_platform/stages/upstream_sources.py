@@ -5,8 +5,10 @@ Git is asked by the same hardened code as for submissions, without credentials: 
 address, every answer bounded in bytes and time.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import asyncio
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any, Protocol
 
 import msgspec
@@ -27,6 +29,7 @@ from vskill_core.kind import Kind
 from vskill_core.naming import slug_of
 from vskill_platform.domain.skills.git_list import MANIFEST
 from vskill_platform.domain.skills.upstream import (
+    MOST_OFFERED,
     Brought,
     LeftOutEntry,
     Offer,
@@ -47,6 +50,9 @@ from vskill_scan.reading.manifest import read_manifest
 MOST_REPOSITORIES = 100
 _AT_ONCE = 4
 
+#: Names of plugins by the folder that they take skills from.
+Folders = dict[str, set[str]]
+
 
 class UpstreamSource(Protocol):
     """One kind. Raises as fetching does: SourceUnavailable where the other side is down, another PlatformError where a
@@ -66,8 +72,8 @@ class RepositorySource:
         identity = normalise(upstream.address)
         survey = await _survey(identity)
         return Offer(
-            tuple(_entry(identity.repo, place) for place in survey.places),
-            _at(survey.places),
+            await asyncio.to_thread(_entries, ((survey, {"": {identity.repo}}),)),
+            f"at {survey.places[0].commit[:12]}" if survey.places else "",
             tuple(_skipped(survey)),
             whole=not survey.truncated,
         )
@@ -111,29 +117,24 @@ class MarketplaceSource(RepositorySource):
         identity = normalise(upstream.address)
         commit, catalogue = await _read_catalogue(identity)
         left: list[LeftOutEntry] = []
-        places = _by_place(upstream, catalogue, left)
-        own = Survey(identity, ())
-        if any(isinstance(place, str) for place in places):
-            own = await _survey_of_marketplace(identity, commit)
-            left.extend(_skipped(own))
-        others = [place for place in places if isinstance(place, Identity)]
+        wanted = await asyncio.to_thread(_wanted, upstream, catalogue, left)
+        others = [place for place in wanted if place is not None]
         beyond = f"Only {MOST_REPOSITORIES} other repositories are looked into."
         left.extend(LeftOutEntry(place.url, beyond) for place in others[MOST_REPOSITORIES:])
         looked_at = others[:MOST_REPOSITORIES]
         found = await some_at_a_time(_survey_or_why, looked_at, _AT_ONCE)
-        surveys = dict(zip(looked_at, found, strict=True))
-        left.extend(LeftOutEntry(place.key, why) for place, why in surveys.items() if isinstance(why, str))
-        entries: list[UpstreamEntry] = []
-        for place, plugins in places.items():
-            survey = own if isinstance(place, str) else surveys.get(place)
-            if isinstance(survey, Survey):
-                folder = place if isinstance(place, str) else place.path
-                entries.extend(
-                    one for plugin in plugins for one in _entries_below(plugin, folder, survey.places)
-                )
-        whole = not own.truncated and all(isinstance(one, Survey) and not one.truncated for one in found)
+        left.extend(one for one in found if isinstance(one, LeftOutEntry))
+        both = zip(found, looked_at, strict=True)
+        surveys = [(one, wanted[place]) for one, place in both if isinstance(one, Survey)]
+        whole = len(surveys) == len(others)
+        if None in wanted:
+            surveys.append((await _survey_of_marketplace(identity, commit), wanted[None]))
+        left.extend(one for survey, _ in surveys for one in _skipped(survey))
         return Offer(
-            tuple(entries), f"at {commit[:12]}", tuple(left), whole=whole and len(others) == len(found)
+            await asyncio.to_thread(_entries, surveys),
+            f"at {commit[:12]}",
+            tuple(left),
+            whole=whole and not any(survey.truncated for survey, _ in surveys),
         )
 
 
@@ -143,12 +144,6 @@ SOURCES: dict[UpstreamKind, UpstreamSource] = {
     UpstreamKind.CLAWHUB: ClawhubSource(),
     UpstreamKind.BUNDLE: BundleSource(),
 }
-
-
-def source_of(kind: UpstreamKind) -> UpstreamSource:
-    if kind not in SOURCES:
-        raise Unsupported(f"This release cannot read an upstream of the kind {kind.value!r}.")
-    return SOURCES[kind]
 
 
 # Repositories.
@@ -173,14 +168,14 @@ async def _survey_of_marketplace(identity: Identity, commit: str) -> Survey:
         return Survey(identity, ())
 
 
-async def _survey_or_why(identity: Identity) -> Survey | str:
+async def _survey_or_why(identity: Identity) -> Survey | LeftOutEntry:
     """One that cannot be looked into does not keep back the others."""
     try:
         return await _survey(identity)
     except StoreUnavailable:
         raise
     except PlatformError as error:
-        return error.message
+        return LeftOutEntry(identity.key, error.message)
 
 
 def _require_unmoved(asked: Identity, found: Identity) -> None:
@@ -190,20 +185,31 @@ def _require_unmoved(asked: Identity, found: Identity) -> None:
         raise SourceGone(f"{message} Change the upstream's address if that is meant.")
 
 
-def _entry(repo: str, place: Place) -> UpstreamEntry:
+def _entries(surveys: Iterable[tuple[Survey, Folders]]) -> tuple[UpstreamEntry, ...]:
+    """The skills below these folders, each once under every name; at most one more than an upstream may offer."""
+    found = (
+        entry
+        for survey, folders in surveys
+        for place in survey.places
+        for entry in _entries_at(place, folders)
+    )
+    return tuple(islice(found, MOST_OFFERED + 1))
+
+
+def _entries_at(place: Place, folders: Folders) -> Iterator[UpstreamEntry]:
+    above, names = place.identity.path, set(folders.get("", ()))
+    while above:
+        names |= folders.get(above, set())
+        above = above.rpartition("/")[0]
+    if not names:
+        return
+    slug = slug_of(place.identity)
     where = {"url": place.identity.url, "path": place.identity.path, "commit": place.commit}
-    return UpstreamEntry(repo, slug_of(place.identity), place.files, where, _description(place))
-
-
-def _description(place: Place) -> str:
     try:
-        return read_manifest(place.skill_md, slug_of(place.identity)).description
+        about = read_manifest(place.skill_md, slug).description
     except InvalidManifest:
-        return ""
-
-
-def _at(places: Sequence[Place]) -> str:
-    return f"at {places[0].commit[:12]}" if places else ""
+        about = ""
+    yield from (UpstreamEntry(name, slug, place.files, where, about) for name in sorted(names))
 
 
 def _skipped(survey: Survey) -> Iterator[LeftOutEntry]:
@@ -240,12 +246,12 @@ def _plugins(catalogue: _Catalogue, left: list[LeftOutEntry]) -> Iterator[_Plugi
             left.append(LeftOutEntry(f"entry {number}", f"It has another form: {str(error)[:200]}"))
 
 
-def _by_place(
+def _wanted(
     upstream: Upstream, catalogue: _Catalogue, left: list[LeftOutEntry]
-) -> dict[Identity | str, list[_Plugin]]:
-    """Plugins by the folder in the marketplace's own repository, or the place in another one."""
+) -> dict[Identity | None, Folders]:
+    """What plugins take of each place in another repository, and of the marketplace's own (None)."""
     root = catalogue.metadata.get("pluginRoot", "")
-    found: dict[Identity | str, list[_Plugin]] = {}
+    found: dict[Identity | None, Folders] = {}
     for plugin in _plugins(catalogue, left):
         if not _may_fit(upstream, plugin):
             continue
@@ -253,8 +259,15 @@ def _by_place(
             place = _place_of(plugin, root if isinstance(root, str) else "")
         except InvalidInput as error:
             left.append(LeftOutEntry(plugin.name[:100], error.message))
-        else:
-            found.setdefault(place, []).append(plugin)
+            continue
+        repository, folder = (None, place) if isinstance(place, str) else (place, place.path)
+        named = [plugin.skills] if isinstance(plugin.skills, str) else plugin.skills
+        try:
+            folders = [clean_path(f"{folder}/{one}", "skills") for one in named] or [folder]
+        except InvalidInput:
+            folders = [folder]
+        for one in folders:
+            found.setdefault(repository, {}).setdefault(one, set()).add(plugin.name)
     return found
 
 
@@ -278,14 +291,3 @@ def _place_of(plugin: _Plugin, root: str) -> Identity | str:
     ):
         raise InvalidInput(f"Its source {str(kind)[:40]!r} is no git repository.", field="source")
     return normalise(address, path)
-
-
-def _entries_below(plugin: _Plugin, folder: str, places: Iterable[Place]) -> Iterator[UpstreamEntry]:
-    named = [plugin.skills] if isinstance(plugin.skills, str) else plugin.skills
-    try:
-        wanted = [clean_path(f"{folder}/{one}", "skills") for one in named] or [folder]
-    except InvalidInput:
-        wanted = [folder]
-    for place in places:
-        if any(not one or f"{place.identity.path}/".startswith(f"{one}/") for one in wanted):
-            yield _entry(plugin.name, place)

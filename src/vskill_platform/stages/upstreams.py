@@ -5,6 +5,7 @@ The task of an entry is the one request for it, whoever asks and how often. From
 upstream has no say: what is verified, reviewed and served are those bytes.
 """
 
+import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -41,7 +42,7 @@ from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.records import decode_readable, iter_entries, read_entries
 from vskill_platform.sources.contract import Place
 from vskill_platform.stages.follow import hand_in, held_back
-from vskill_platform.stages.upstream_sources import source_of
+from vskill_platform.stages.upstream_sources import SOURCES
 from vskill_platform.store.review.reports import file_report
 from vskill_platform.store.skills.follows import grant_runs, keep_state
 from vskill_platform.store.skills.quotas import HOUR_MS
@@ -126,8 +127,8 @@ async def _look(upstream: Upstream, now: int) -> dict[str, Any] | None:
     """Read what it has, and ask for what is wanted. What that changes in its state; None where an admin changed it
     meanwhile."""
     known, is_remembered = await read_upstream_entries(upstream.name), upstream.intake is Intake.REMEMBERED
-    offer = await source_of(upstream.kind).list_entries(upstream)
-    listed, left = settle(upstream, offer, known)
+    offer = await SOURCES[upstream.kind].list_entries(upstream)
+    listed, left = await asyncio.to_thread(settle, upstream, offer, known)
     shown: dict[str, Any] = {"listed": len(listed), "left_out": left[:MOST_NAMED]}
     shown["withdrawn"] = await _withdrawn(upstream, offer, known, listed)
     entries = UpstreamEntries(listed, known.at if known.entries == listed else now)
@@ -219,7 +220,7 @@ async def bring_entry(task: Task) -> TaskEnd:
     if entry is None:
         return TaskEnd(f"{_NOT_FETCHED}the upstream does not list it any more")
     try:
-        place, source = upstream.place_of(entry), source_of(upstream.kind)
+        place, source = upstream.place_of(entry), SOURCES[upstream.kind]
         if upstream.intake is Intake.REMEMBERED:
             return await _remember(upstream, entry, (await source.fetch(upstream, entry)).files)
         if reason := await held_back(place):

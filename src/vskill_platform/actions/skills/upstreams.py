@@ -14,7 +14,6 @@ from vskill_platform.actions.action import Actions, Reason
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.skills.upstream import Intake, Upstream, UpstreamKind
 from vskill_platform.notifications.post import check_url
-from vskill_platform.stages.upstream_sources import source_of
 from vskill_platform.stages.upstreams import ask_for_sync
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.skills.upstreams import (
@@ -136,7 +135,6 @@ async def show(request: NamedUpstream) -> UpstreamView:
 
 
 async def add(actor: Principal, request: AddUpstream) -> UpstreamView:
-    source_of(request.kind)
     made = Upstream(
         name=request.name,
         kind=request.kind,

@@ -191,7 +191,7 @@ def settle(
     """The entries to list: wanted, with names that an address can hold, each name once. Of two with one name that one
     keeps it that had it before; the first otherwise."""
     if len(offer.entries) > MOST_OFFERED:
-        message = f"The upstream offers {len(offer.entries)} entries; at most {MOST_OFFERED} are looked at."
+        message = f"The upstream offers more than {MOST_OFFERED} entries."
         raise InvalidInput(message, field="patterns", fix="name a smaller upstream")
     before = {one.name: one for one in known.entries}
     chosen: dict[str, UpstreamEntry] = {}
