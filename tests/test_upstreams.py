@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 import pytest
 
+from tests.incidents.test_e_operation import DownBlobs
 from tests.support.acting import take_down
 from tests.support.compiled_rules import bundled_engine
 from tests.support.envs import open_test_env, run_until_quiet
@@ -338,6 +339,18 @@ async def test_a_request_that_fetched_nothing_is_made_again(env, server):
     assert task is not None and task.outcome.startswith("not fetched: ") and await run_of("skills/a") is None
     await synced(env)
     assert await live("skills/a") == digest("a", "first")
+
+
+async def test_what_could_not_be_kept_is_fetched_again_when_the_content_store_is_back(env, server):
+    server.repo("vendor/skills", tree(a="first"))
+    await add(env)
+    await ask_for_entry(await upstreams.get_upstream("vendor"), (await listed())["skills/a"])
+    await run_until_quiet(msgspec.structs.replace(env, blobs=DownBlobs()))
+    task, _ = await read_task(upstreams.UPSTREAM_BRING, "vendor/skills/a")
+    assert task is not None and task.state.active
+    env.clock.advance(HOUR_MS)
+    await run_until_quiet(env)
+    assert (await run_of("skills/a")).state is State.PUBLISHED
 
 
 async def test_what_was_found_for_an_upstream_that_was_changed_meanwhile_is_not_written(env, server):

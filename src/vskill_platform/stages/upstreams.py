@@ -14,6 +14,7 @@ import msgspec
 
 from vskill_core.content import DEFAULT_LIMITS, SkillFile, check_files, digest_of_files, skill_file_of
 from vskill_core.errors import (
+    BlobUnavailable,
     NotFound,
     PlatformError,
     QuotaExceeded,
@@ -113,7 +114,7 @@ async def sync_upstream(task: Task) -> TaskEnd:
     now = require_env("kv").kv.now()
     try:
         found = await _look(upstream, now)
-    except StoreUnavailable:
+    except (BlobUnavailable, StoreUnavailable):
         raise
     except PlatformError as error:
         found = {"problem": error.in_words, "go_on_at": 0}
@@ -226,7 +227,7 @@ async def bring_entry(task: Task) -> TaskEnd:
         if reason := await held_back(place):
             return TaskEnd(reason)
         return TaskEnd(await _submit(place, await source.fetch(upstream, entry)))
-    except (StoreUnavailable, SourceUnavailable):
+    except (BlobUnavailable, StoreUnavailable, SourceUnavailable):
         raise
     except (RateLimited, QuotaExceeded) as error:
         return TaskEnd(error.in_words, again_at=now + HOUR_MS)
