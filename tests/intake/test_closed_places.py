@@ -2,20 +2,23 @@
 redirect leads to one."""
 
 import re
+from functools import partial
 
 import pytest
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_server import skill_md
 from tests.support.namespaces import manage
+from tests.support.probe import Probe, counted_programs
 from tests.support.system_reads import get_submission
-from vskill_core.errors import NotFound, PlatformError, SourceGone, SourceUnavailable
+from vskill_core.errors import NotFound, NotPermitted, PlatformError, SourceGone, SourceUnavailable
 from vskill_core.identity import Identity, normalise, submission_id
+from vskill_core.kind import Kind
 from vskill_platform.actions.people.owners import CHECK, CLAIM, RepositoryRequest
 from vskill_platform.actions.principal import Principal, resolve
 from vskill_platform.domain.people.namespace import EVERYTHING, Visibility, namespace_of
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.admission import NOBODY, SubmittedBy
 from vskill_platform.intake.discover import discover, submit_skills
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.stages.repo_check import ask_for_check
@@ -25,6 +28,7 @@ from vskill_platform.store.repo_health import Reach, read_health
 pytestmark = pytest.mark.anyio
 
 INSIDER = SubmittedBy("mia", EVERYTHING)
+STRANGER = SubmittedBy("sam")
 LOOKS = (discover, submit_repository, submit_skills)
 
 
@@ -63,6 +67,30 @@ async def test_the_host_is_asked_as_for_a_place_that_is_not_there(hiding, server
         await get_submission(submission_id(normalise(f"{base}/secret/house", "s")))
     # What the cache knows of it would be faster, and a fetch slower.
     assert server.asked("/secret/house.git") == server.asked("/secret/house/") == 0
+
+
+@pytest.mark.parametrize("by", [NOBODY, STRANGER], ids=["nobody", "a stranger"])
+@pytest.mark.parametrize("kind", [None, Kind.PLUGIN], ids=["any kind", "a plugin"])
+async def test_what_it_costs_tells_nothing_either(hiding, server, kind, by):
+    """Reads of the store, requests to the host and programs; the same each time, so that no number of tries tells more."""
+    env, base = hiding
+    probe = Probe(env.kv, env.blobs)
+    for look in (partial(discover), partial(submit_repository, kind=kind), partial(submit_skills, kind=kind)):
+        seen = []
+        for place in ("nobody/there", *("secret/house", "nobody/house") * 3):
+            before = len(server.requests)
+            probe.start()
+            with active_env(env, kv=probe.kv, blobs=probe.blobs), counted_programs() as programs:
+                refusal = await told(partial(look, by=by), f"{base}/{place}")
+            answer = refusal[0], refusal[1].replace("secret", "nobody")
+            seen.append((answer, probe.cost, programs, asked_since(server, before)))
+        # The first one may find caches empty.
+        assert seen[1:] == seen[1:2] * 6
+        answer, cost, programs, asked = seen[1]
+        assert cost["get namespace"]
+        is_told_before = answer[0] is NotPermitted
+        assert is_told_before is (kind is not None and look.func is submit_repository)
+        assert bool(programs) is bool(asked) is not is_told_before
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.__name__)

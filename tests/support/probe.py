@@ -1,8 +1,12 @@
-"""What an answer cost: every read of the store and of content, by kind of question and kind of record, and every look at
-another host. Two answers that must not be told apart have cost the same."""
+"""What an answer cost: every read of the store and of content, by kind of question and kind of record, every look at
+another host, and every program that was started. Two answers that must not be told apart have cost the same."""
 
+import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from tests.support.counting_kv import CountingKV
 from vskill_platform.ledger.blobs.contract import Blobs
@@ -93,6 +97,30 @@ class Probe:
     @property
     def cost(self) -> Counter[str]:
         return self.kv.seen + self.blobs.reads + self.looks
+
+
+_programs: list[Counter[str]] = []
+
+
+def _note_program(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen":
+        program, *words = map(str, arguments[1])
+        for seen in _programs:
+            seen[f"{Path(program).name} {' '.join(words[:1])}"] += 1
+
+
+sys.addaudithook(_note_program)
+
+
+@contextmanager
+def counted_programs() -> Iterator[Counter[str]]:
+    """The programs that this process starts meanwhile, with their first argument."""
+    seen: Counter[str] = Counter()
+    _programs.append(seen)
+    try:
+        yield seen
+    finally:
+        _programs.remove(seen)
 
 
 def kind_of(key: str) -> str:

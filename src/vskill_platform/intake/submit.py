@@ -177,7 +177,7 @@ async def submit(request: Request) -> Submitted:
 async def _refusal(request: Request) -> Submitted | None:
     """The answer if the place is blocked; raises if they may not submit it."""
     closed = await admission.is_closed(request.identity, request.by)
-    if request.kind is not None and not closed:
+    if request.kind is not None:
         await admission.require_maintainer(request.identity, request.by)
     reason = await _why_blocked(request)
     if closed:
