@@ -2,7 +2,7 @@
 field of a body that no table here knows is an error, so that a new route cannot come without a case."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -216,6 +216,8 @@ PLAIN_FIELDS: dict[str, Any] = {
     "excludedAttributes": None,
     "to": "team",
 }
+#: Fields of bodies that may be left out: bodies are sent without them, and with them.
+OPTIONAL_FIELDS: dict[str, Any] = {"kind": "plugin"}
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -249,8 +251,9 @@ def requests_for(endpoint: Endpoint, facts: Facts) -> Iterator[Asked]:
         elif endpoint.is_form:
             yield Asked(endpoint.method, path, form=form_for(endpoint, facts))
         else:
-            body = None if endpoint.body is None else body_for(endpoint.body, facts)
-            yield Asked(endpoint.method, path, next(iter(queries_for(endpoint, facts))), json=body)
+            bodies = [None] if endpoint.body is None else bodies_for(endpoint.body, facts)
+            query = next(iter(queries_for(endpoint, facts)))
+            yield from (Asked(endpoint.method, path, query, json=body) for body in bodies)
 
 
 def paths_for(endpoint: Endpoint, facts: Facts) -> Iterator[str]:
@@ -314,25 +317,28 @@ def _snake(name: str) -> str:
     return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
 
 
-def body_for(kind: Any, facts: Facts) -> Any:
-    """A body of this type, with the facts wherever a field can hold one."""
-    info = msgspec.inspect.type_info(kind)
-    return _fill(info, facts, "", str(getattr(kind, "__name__", kind)))
+def bodies_for(kind: Any, facts: Facts) -> list[Any]:
+    """Bodies of this type, with the facts wherever a field can hold one."""
+    info, where = msgspec.inspect.type_info(kind), str(getattr(kind, "__name__", kind))
+    plain, whole = (_fill(info, facts, "", where, more) for more in ({}, OPTIONAL_FIELDS))
+    return [plain] if plain == whole else [plain, whole]
 
 
-def _fill(info: msgspec.inspect.Type, facts: Facts, name: str, where: str) -> Any:
+def _fill(info: msgspec.inspect.Type, facts: Facts, name: str, where: str, more: Mapping[str, Any]) -> Any:
     if isinstance(info, msgspec.inspect.StructType):
         given = {}
         for field in info.fields:
             if field.required or field.encode_name in NAMED:
-                given[field.encode_name] = _fill(field.type, facts, field.encode_name, where)
+                given[field.encode_name] = _fill(field.type, facts, field.encode_name, where, more)
+            elif field.encode_name in more:
+                given[field.encode_name] = more[field.encode_name]
         return given
     if isinstance(info, msgspec.inspect.UnionType):
-        return _fill(info.types[0], facts, name, where)
+        return _fill(info.types[0], facts, name, where, more)
     if isinstance(info, msgspec.inspect.ListType | msgspec.inspect.VarTupleType):
         if name in PLAIN_FIELDS:
             return PLAIN_FIELDS[name]
-        return [_fill(info.item_type, facts, name, where)]
+        return [_fill(info.item_type, facts, name, where, more)]
     if name in NAMED:
         return value_of(facts, NAMED[name])
     assert name in PLAIN_FIELDS or name in PLAIN, (
