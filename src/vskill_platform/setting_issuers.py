@@ -89,6 +89,8 @@ class CiClaims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     event: Plain = ""
     #: How the events begin in which somebody else's commit may run.
     foreign_events: tuple[Plain, ...] = ()
+    #: How the branches begin that hold such a commit.
+    foreign_refs: tuple[Plain, ...] = ()
     #: Where the job comes from, where that may differ from what began the run. Not every token has it.
     source: Plain = ""
     #: Events and sources of jobs that are in another file than the token names.
@@ -122,7 +124,9 @@ _GITHUB_CLAIMS = CiClaims(
     commit="sha",
     environment="environment",
     event="event_name",
-    foreign_events=("pull_request",),
+    foreign_events=("pull_request", "merge_group"),
+    # Of a merge queue, whose pushes begin runs too.
+    foreign_refs=("refs/heads/gh-readonly-queue/",),
     run="https://{host}/{repository}/actions/runs/{run_id}",
 )
 _GITLAB_CLAIMS = CiClaims(

@@ -72,6 +72,22 @@ class CiWorld(msgspec.Struct, frozen=True):
         }
         return {name: value for name, value in said.items() if value is not None}
 
+    def claims_at_gitlab(self, repo: Repo, **lies: Any) -> Claims:
+        """What GitLab says about the job of `.gitlab-ci.yml` on `main` of `group/sub/skills`."""
+        said = self.claims()
+        return {
+            **{name: said[name] for name in ("aud", "iat", "exp", "jti")},
+            "iss": self.gitlab.address,
+            "project_path": "group/sub/skills",
+            "project_id": "12",
+            "ci_config_ref_uri": "gitlab.com/group/sub/skills//.gitlab-ci.yml@refs/heads/main",
+            "ref_path": "refs/heads/main",
+            "sha": repo.head(),
+            "pipeline_source": "push",
+            "job_id": "5",
+            **lies,
+        }
+
     def token(self, **lies: Any) -> str:
         return self.github.sign(self.claims(**lies))
 

@@ -2,6 +2,7 @@
 token of one can do. The issuers are servers on loopback that sign what a test tells them to, and the repositories are
 fetched from a git server."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from joserfc.jwk import ECKey
 
 from tests.docs.test_policies import FROM_CI, POLICIES
 from tests.support.ci_jobs import URL, WHY, WORKFLOW, ci_world, let_in_job
-from tests.support.envs import active_env, run_until_quiet
+from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_server import skill_md
 from tests.support.manual_clock import ManualClock
 from tests.support.namespaces import manage, set_mode
@@ -107,18 +108,7 @@ async def test_gitlab_says_it_in_other_claims(world):
     await set_owners(world.env, normalise(url), Owner("olga", 1, "file"))
     added = await world.add(repoUrl=url, issuer="gitlab", workflow=".gitlab-ci.yml")
     assert added.status_code == 201, added.text
-    said = world.claims()
-    claims = {
-        **{name: said[name] for name in ("aud", "iat", "exp", "jti")},
-        "iss": world.gitlab.address,
-        "project_path": "group/sub/skills",
-        "project_id": "12",
-        "ci_config_ref_uri": "gitlab.com/group/sub/skills//.gitlab-ci.yml@refs/heads/main",
-        "ref_path": "refs/heads/main",
-        "sha": repo.head(),
-        "pipeline_source": "push",
-        "job_id": "5",
-    }
+    claims = world.claims_at_gitlab(repo)
     foreign = await world.exchange(world.gitlab.sign({**claims, "pipeline_source": "merge_request_event"}))
     assert "the event merge_request_event runs what others propose" in foreign.json()["detail"]
     # A child pipeline's parent may be that of a merge request, and its file any, also one that a job wrote.
@@ -152,6 +142,8 @@ def at(seconds):
     return ManualClock().now() // 1000 + seconds
 
 
+#: The branch that GitHub makes of a proposal before it merges it.
+QUEUE = f"refs/heads/gh-readonly-queue/main/pr-7-{'a' * 40}"
 #: What is wrong with a token, and the sentence that says so.
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "wrong repository": ({"repository": "acme/other", "workflow_ref": "acme/other/x.yml@r", "job_workflow_ref": "acme/other/x.yml@r"}, "no publisher for https://github.com/acme/other"),
@@ -169,6 +161,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "for ever": ({"exp": at(LONGEST_S + 1)}, "valid for more than a day"),
     "fork's pull request": ({"event_name": "pull_request", "ref": "refs/pull/7/merge"}, "the event pull_request runs what others propose"),
     "pull request target": ({"event_name": "pull_request_target"}, "the event pull_request_target runs"),
+    "merge queue": ({"event_name": "merge_group", "ref": QUEUE}, "the event merge_group runs what others propose"),
+    "merge queue's push": ({"ref": QUEUE}, f"{QUEUE} holds what others propose"),
     "no branch": ({"ref": "refs/pull/7/merge"}, "refs/pull/7/merge is neither a branch nor a tag"),
     "somebody else's reusable workflow": ({"job_workflow_ref": "evil/ci/.github/workflows/publish.yml@refs/heads/main"}, "evil/ci/.github/workflows/publish.yml@refs/heads/main is not in acme/skills"),
     "own reusable workflow": ({"job_workflow_ref": "acme/skills/.github/workflows/inner.yml@refs/heads/main"}, "the job is in a reusable workflow"),
@@ -220,6 +214,30 @@ async def test_a_token_serves_once(world):
     assert again.status_code == 403 and "it was used before" in again.json()["detail"]
     world.env.clock.advance(300_000 + SKEW_S * 1000)
     assert "it has expired" in (await world.exchange(token)).json()["detail"]
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+async def test_a_token_serves_once_also_where_two_processes_get_it_at_once(tmp_path, engine):
+    """Each has a store, an application and keys of its own, as processes have."""
+    async with ci_world(tmp_path, engine) as world:
+        await world.add()
+        settings = world.env.settings
+        async with (
+            open_test_env(engine, tmp_path, clock=world.env.clock, active=False, settings=settings) as other,
+            browser(create_app(other)) as beside,
+        ):
+            for _ in range(5):
+                sent = {"idToken": world.token()}
+                asked = [
+                    one.post("/api/v1/publishers/exchange", json=sent) for one in (world.client, beside) * 3
+                ]
+                answers = await asyncio.gather(*asked)
+                assert sorted(one.status_code for one in answers) == [200] + [403] * 5
+                refused = [one.json()["detail"] for one in answers if one.status_code == 403]
+                assert all("it was used before" in one for one in refused), refused
+        with active_env(world.env):
+            noted = [one for one in (await list_audit()).items if one.action == "publisher let in"]
+        assert len(noted) == 5
 
 
 async def test_the_first_job_says_the_repositorys_number_within_a_month(world):

@@ -98,7 +98,9 @@ def _read_publisher(issuer: CiIssuer, claims: dict[str, Any]) -> Publisher:
     name, ref, commit = (_text(claims, claim) for claim in (meant.repository, meant.ref, meant.commit))
     event = _text(claims, meant.event) if meant.event else ""
     if event.startswith(meant.foreign_events):
-        raise _refuse(f"the event {event} runs what others propose", "publish from a branch or a tag")
+        raise _refuse(f"the event {event} runs what others propose", "publish after the merge")
+    if ref.startswith(meant.foreign_refs):
+        raise _refuse(f"{ref} holds what others propose", "publish after the merge")
     _require_named_file(meant, event, claims)
     if not ref.startswith(REFS):
         raise _refuse(f"{ref} is neither a branch nor a tag", "publish from a branch or a tag")
