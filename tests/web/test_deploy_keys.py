@@ -26,7 +26,7 @@ from vskill_core.errors import ContentDamaged, InvalidInput, SourceUnavailable
 from vskill_core.identity import normalise, submission_id
 from vskill_platform.cli.operation.doctor import _check_sealing
 from vskill_platform.domain import keys
-from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.people.namespace import Visibility, namespace_of
 from vskill_platform.domain.people.source_credential import (
     KNOWN_HOST_KEYS,
     NamespaceCredentials,
@@ -272,8 +272,9 @@ async def test_private_addresses_need_the_operators_leave_for_ssh_too(allowed, p
         return ["10.0.0.7"]
 
     hosts = Hosts(allowed, private, resolve=resolve)
-    credential = GitCredential("1", "git.example.org/acme", "git", b"", SshServer(port, ()))
     place = normalise("https://git.example.org/acme/skills")
+    server = SshServer(port, ())
+    credential = GitCredential("1", namespace_of(place), "git.example.org/acme", "git", b"", server)
     if refused:
         with pytest.raises(InvalidInput, match=refused):
             await hosts.route(place, credential=credential)

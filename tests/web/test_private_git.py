@@ -12,6 +12,7 @@ import structlog
 from tests.support.damage import lose
 from tests.support.envs import active_env, run_until_quiet
 from tests.support.git_server import git_server, skill_md
+from tests.support.namespaces import manage
 from tests.support.people import signed_in
 from tests.support.private_git import (
     CANARY,
@@ -20,17 +21,24 @@ from tests.support.private_git import (
     WHY,
     basic,
     holding_canary,
+    join,
     look_at_processes,
     private_world,
     watched,
 )
 from tests.support.receiver import receiver
 from tests.support.system_reads import get_submission
-from vskill_core.errors import ContentDamaged, InvalidSettings, SourceUnavailable, StoreUnavailable
+from vskill_core.errors import (
+    ContentDamaged,
+    InvalidInput,
+    InvalidSettings,
+    SourceUnavailable,
+    StoreUnavailable,
+)
 from vskill_core.identity import normalise, submission_id
 from vskill_platform.cli.operation.doctor import _check_sealing
 from vskill_platform.domain import keys
-from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.people.namespace import NamespaceRole, Visibility, namespace_of
 from vskill_platform.domain.people.source_credential import NamespaceCredentials, read_address
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.installation.backup import back_up
@@ -131,6 +139,12 @@ async def test_a_submission_of_somebody_else_never_gets_the_credential(world):
         assert (await get_health(normalise(world.url))).status is Reach.GONE
         assert not (await get_submission(record.id)).with_credential
     assert world.git.authorized == []
+
+
+async def add_token_to(world, name: str, path: str) -> None:
+    sent = {"repoUrl": f"{world.git.url}{path}", "token": CANARY, "reason": WHY}
+    added = await world.post(f"namespaces/{name}/credentials/token", "olga", sent)
+    assert added.status_code == 201, added.text
 
 
 async def test_the_credential_is_not_sent_after_a_redirect(world, tmp_path):
@@ -337,11 +351,67 @@ async def test_a_replaced_key_file_is_read_without_a_restart(tmp_path):
         ("https://github.com/Acme", "acme", "github.com/acme"),
         ("https://github.com/Acme/Tools.git", "acme", "github.com/acme/tools"),
         ("git@github.com:acme/tools.git", "acme", "github.com/acme/tools"),
+        ("https://gitlab.com/group", "gitlab.com~group", "gitlab.com/group"),
+        ("https://gitlab.com/group/sub", "gitlab.com~group", "gitlab.com/group/sub"),
+        ("https://gitlab.com/group/sub", "gitlab.com~group~sub", "gitlab.com/group/sub"),
+        ("git@gitlab.com:group/sub/deep/", "gitlab.com~group~sub~deep", "gitlab.com/group/sub/deep"),
         ("https://gitlab.com/group/sub/repo", "gitlab.com~group~sub", "gitlab.com/group/sub/repo"),
     ],
 )
 def test_an_address_is_of_an_owner_or_a_repository(text, namespace, address):
     assert read_address(text, namespace) == address
+
+
+@pytest.mark.parametrize(
+    ("text", "namespace"),
+    [
+        ("https://gitlab.com/group/sub", "gitlab.com~group~other"),
+        ("https://gitlab.com/group/sub/repo", "gitlab.com~group"),
+        ("https://github.com/acme/tools", "other"),
+        ("https://github.com/acme", "other"),
+    ],
+)
+def test_an_address_of_another_namespace_is_refused(text, namespace):
+    with pytest.raises(InvalidInput, match="is not in the namespace"):
+        read_address(text, namespace)
+
+
+async def test_a_groups_credential_is_found_for_its_own_repositories_and_not_for_a_subgroups(world):
+    """Each group is a namespace of its own, also where a redirect leads from one to the other."""
+    group, sub = (namespace_of(normalise(f"{world.git.url}{path}/x")) for path in ("group", "group/sub"))
+    for name in ("group/tools", "group/sub/tools"):
+        world.git.repo(name, {"lint/SKILL.md": skill_md("lint")})
+    world.git.private["/group"] = basic(CANARY)
+    await join(world.env, group, Visibility.TEAM)
+    await add_token_to(world, group, "group")
+
+    async def submitted(path: str) -> int:
+        world.git.authorized.clear()
+        return (await world.submit("mia", repoUrl=f"{world.git.url}{path}")).status_code
+
+    assert await submitted("group/tools") == 201 and world.git.authorized
+    for reached in ("group/sub/tools", "group/old"):
+        world.git.faults["/group/old"] = "/group/sub/tools"
+        assert await submitted(reached) >= 400
+        assert [path for path, _ in world.git.authorized if path.startswith("/group/sub")] == []
+    await join(world.env, sub, Visibility.TEAM)
+    await add_token_to(world, sub, "group/sub")
+    assert await submitted("group/sub/tools") == 201 and world.git.authorized
+
+
+async def test_who_is_redirected_into_another_namespace_does_not_get_its_credential(world):
+    """The repository there is public now; when it becomes private, nobody who may submit there has submitted it."""
+    world.git.repo("other/skills", {"lint/SKILL.md": skill_md("lint")})
+    other = namespace_of(normalise(f"{world.git.url}other/skills"))
+    await join(world.env, other, Visibility.PUBLIC)
+    await add_token_to(world, other, "other")
+    await manage(world.env, other, Visibility.PUBLIC, "user:olga", role=NamespaceRole.OWNER)
+    await world.add_token()
+    world.git.private.clear()
+    world.git.faults["/acme/skills"] = "/other/skills"
+    record = await settled(world, await world.submit("mia"))
+    assert record.identity.owner == "other" and not record.with_credential
+    assert [path for path, _ in world.git.authorized if path.startswith("/other")] == []
 
 
 async def test_a_followed_repository_is_taken_in_by_the_credential(world):

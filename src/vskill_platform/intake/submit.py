@@ -208,6 +208,8 @@ async def _admit(request: Request) -> Request:
     name = request.declared_name or declared_name(place)
     if identity.key == request.identity.key:
         identity = request.identity
+    elif may_use:
+        may_use = await admission.may_use_credential(identity, request.by)
     has_credential = may_use and await find_credential(identity) is not None
     return msgspec.structs.replace(
         request, identity=identity, declared_name=name, place=place, with_credential=has_credential

@@ -23,6 +23,8 @@ class GitCredential(msgspec.Struct, frozen=True):
     """A token for https, or a deploy key for SSH."""
 
     id: str
+    #: Whose it is; no other one's repositories get it.
+    namespace: str
     #: What it is for: `host/owner` or `host/owner/repository`.
     address: str
     user: str
@@ -38,7 +40,7 @@ class GitCredential(msgspec.Struct, frozen=True):
         return f"Basic {b64encode(self.user.encode() + b':' + self.secret).decode('ascii')}"
 
     def covers(self, place: Identity) -> bool:
-        return covers(self.address, place)
+        return covers(self.namespace, self.address, place)
 
 
 class SecretFiles(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ namespace has a visibility: what is fetched with it belongs to the namespace's r
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 
 import msgspec
@@ -71,7 +72,7 @@ class NamespaceCredentials(msgspec.Struct, frozen=True):
 
     def for_place(self, place: Identity) -> SourceCredential | None:
         """The one for the narrowest address; of several, the newest."""
-        fitting = [one for one in self.credentials if covers(one.address, place)]
+        fitting = [one for one in self.credentials if covers(self.name, one.address, place)]
         return max(fitting, key=lambda one: (len(one.address), one.id), default=None)
 
 
@@ -81,20 +82,27 @@ def address_of(place: Identity) -> str:
     return address.lower() if place.host in CASELESS_HOSTS else address
 
 
-def covers(address: str, place: Identity) -> bool:
-    return f"{address_of(place)}/".startswith(f"{address}/")
+def covers(namespace: str, address: str, place: Identity) -> bool:
+    """Whether a credential of this namespace is for a place. A group's address also begins those of its subgroups,
+    which are namespaces of their own."""
+    return namespace_of(place) == namespace and f"{address_of(place)}/".startswith(f"{address}/")
 
 
 def read_address(text: str, namespace: str) -> str:
-    """The address of a repository or of an owner, which must be in this namespace."""
+    """The address of a repository or of an owner, which must be in this namespace. A subgroup is written as a
+    repository of its group is."""
+    of_owner = f"{text.rstrip('/')}/any"
     try:
         place = normalise(text)
         address = address_of(place)
     except InvalidInput:
-        # An owner alone.
-        place = normalise(f"{text.rstrip('/')}/any")
+        place = normalise(of_owner)
         address = address_of(place).rpartition("/")[0]
     if namespace_of(place) != namespace:
+        with suppress(InvalidInput):
+            owned = normalise(of_owner)
+            if namespace_of(owned) == namespace:
+                return address_of(owned).rpartition("/")[0]
         message = f"{address} is not in the namespace {namespace}."
         fix = f"repositories there are in {namespace_of(place)}: add it to that one"
         raise InvalidInput(message, field="repo_url", fix=fix)

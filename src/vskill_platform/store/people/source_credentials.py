@@ -77,15 +77,16 @@ async def sources_for(place: Identity, *, with_credential: bool) -> Sources:
     keys_here = await sealing_keys()
     if not keys_here:
         raise SourceUnavailable(f"The namespace's credential cannot be opened: {HOW_TO}.", host="sealing key")
-    secret = unseal(keys_here, found.sealed, found.context(keys.credentials(namespace_of(place))))
+    name = namespace_of(place)
+    secret = unseal(keys_here, found.sealed, found.context(keys.credentials(name)))
     server = SshServer(found.port, found.host_keys) if found.public_key else None
-    return sources.using(GitCredential(found.id, found.address, found.user, secret, server))
+    return sources.using(GitCredential(found.id, name, found.address, found.user, secret, server))
 
 
 async def ask_host_key(place: Identity, user: str, port: int) -> str:
     """The fingerprint of the host key that the server of a place shows. It learns nothing of us but that we asked."""
     sources = require_env("sources").sources
-    asking = GitCredential("", address_of(place), user, b"", SshServer(port, ()))
+    asking = GitCredential("", namespace_of(place), address_of(place), user, b"", SshServer(port, ()))
     bound = sources.using(asking) if isinstance(sources, OpensPrivate) else sources
     if isinstance(bound, Watchable):
         try:
