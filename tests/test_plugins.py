@@ -623,6 +623,21 @@ async def test_one_of_the_older_form_gets_the_standard_s_where_that_loses_nothin
     assert object_in(made, ".mcp.json") == {"mcpServers": servers_then}
 
 
+async def test_what_a_client_asks_its_user_for_and_starts_is_handed_out_and_nothing_that_was_not_read():
+    """Other plugins that it asks for come from elsewhere, and were not looked at."""
+    read = {
+        "userConfig": {"key": {"type": "string"}},
+        "hooks": ["./a.json", {"Stop": [{"command": "true"}]}],
+        "monitors": [{"name": "log", "command": "tail -F x", "description": "Log"}],
+    }
+    inside = {"experimental": {"monitors": "./m.json"}, "settings": {"agent": "x"}}
+    more = {"experimental": {"monitors": "./m.json", "new": 1}, "settings": {"agent": "x", "env": {"A": "b"}}}
+    given = {"name": "x", **read, **more, "dependencies": ["other"], "version": "9"}
+    files = (SkillFile(".claude-plugin/plugin.json", "100644", json.dumps(given).encode()),)
+    made = object_in(whole_plugin("short", "1.0.0", "Said.", files), ".claude-plugin/plugin.json")
+    assert made == {"name": "short", "version": "1.0.0", "description": "Said.", **read, **inside}
+
+
 @pytest.mark.parametrize(
     "files",
     [

@@ -2,6 +2,7 @@
 bad input. Through the whole scanner where the card and the rules count."""
 
 import json
+import shlex
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
@@ -19,12 +20,10 @@ from vskill_scan.plugins.parts import (
     MOST_HOOKS,
     MOST_PROBLEMS,
     MOST_SERVERS,
-    Plugin,
-    PluginProblem,
-    ProblemKind,
     read_plugin,
 )
-from vskill_scan.plugins.programs import Origin, program_of
+from vskill_scan.plugins.plugin import Plugin, PluginProblem, ProblemKind
+from vskill_scan.plugins.programs import Origin, commands_in, program_of, unwrapped
 from vskill_scan.plugins.secrets import holds_secret, without_secrets
 from vskill_scan.rules.ruleset import Ruleset
 
@@ -121,7 +120,6 @@ def test_the_parts_of_both_forms_are_found_once_each_with_their_place():
         ("npx -y @x/a@^1.2.3", Origin.FETCHED, "@x/a@^1.2.3"),
         ("npx -y @x/a@1.2.3", Origin.PINNED, "@x/a@1.2.3"),
         ("npx --package=a@1.2.3 --package b run-it", Origin.FETCHED, "a@1.2.3 b"),
-        ("cmd /c npx a@1.2.3", Origin.PINNED, "a@1.2.3"),
         ("npm exec a@1", Origin.FETCHED, "a@1"),
         ("uvx server", Origin.FETCHED, "server"),
         ("uvx server==1.2.3", Origin.PINNED, "server==1.2.3"),
@@ -135,13 +133,77 @@ def test_the_parts_of_both_forms_are_found_once_each_with_their_place():
         (f"docker run -i img@sha256:{'a' * 64}", Origin.PINNED, f"img@sha256:{'a' * 64}"),
         ("node ./srv.js --port 1", Origin.OWN, "srv.js"),
         ("${CLAUDE_PLUGIN_ROOT}/bin/srv", Origin.OWN, "bin/srv"),
-        ("env A=b python3 ${PLUGIN_ROOT}/srv.py", Origin.OWN, "srv.py"),
         ("gopls serve", Origin.MACHINE, "gopls"),
     ],
 )
 def test_where_the_code_of_a_program_comes_from(words, origin, what):
     found = program_of(words.split(), {"srv.js", "srv.py", "bin/srv"})
     assert (found.origin, found.what) == (origin, what)
+
+
+FETCHED = (Origin.FETCHED, "@x/a")
+
+
+@pytest.mark.parametrize(
+    ("text", "started"),
+    [
+        ("/usr/bin/env npx -y @x/a", [FETCHED]),
+        ("env -i -u HOME A=b /usr/bin/npx -y @x/a", [FETCHED]),
+        ("env -S 'npx -y @x/a'", [FETCHED]),
+        ("A=b >log 2>&1 npx -y @x/a", [FETCHED]),
+        ("sudo -u root -- nice -n 5 timeout -k 1 30s npx -y @x/a", [FETCHED]),
+        ("nvm exec 20 -- npx -y @x/a", [(Origin.MACHINE, "nvm"), FETCHED]),
+        (r"C:\\Windows\\System32\\cmd.exe /d /s /c npx.cmd -y @x/a", [FETCHED]),
+        ("CMD /cnpx -y @x/a", [FETCHED]),
+        ("powershell.exe -NoProfile -ExecutionPolicy Bypass -Command npx -y @x/a", [FETCHED]),
+        ("bash -c 'npx -y @x/a'", [FETCHED]),
+        ("/bin/sh -o pipefail -lc 'cd /x && exec npx -y @x/a'", [(Origin.MACHINE, "cd"), FETCHED]),
+        ("""sh -c "echo \\"a\\"; npx -y @x/a\"""", [(Origin.MACHINE, "echo"), FETCHED]),
+        ("bash -c 'exec \"$@\"' _ npx -y @x/a", [(Origin.MACHINE, "$@"), (Origin.MACHINE, "_"), FETCHED]),
+        ("bash -c 'sh -c \"npx -y @x/a\"'", [FETCHED]),
+        ("su me -c 'eval npx -y @x/a'", [FETCHED]),
+        ("if true; then npx -y @x/a; fi", [(Origin.MACHINE, "true"), FETCHED, (Origin.MACHINE, "fi")]),
+        ("npm --yes exec @x/a", [FETCHED]),
+        ("bash -c 'npx -y @x/a@1.2.3'", [(Origin.PINNED, "@x/a@1.2.3")]),
+        ("bash ${PLUGIN_ROOT}/bin/srv -c config", [(Origin.OWN, "bin/srv")]),
+        ("env A=b python3 ${PLUGIN_ROOT}/srv.py", [(Origin.OWN, "srv.py")]),
+    ],
+)
+def test_what_only_starts_another_program_hides_nothing(text, started):
+    found = [
+        program_of(one, {"srv.py", "bin/srv"}) for words in commands_in(text) for one in unwrapped(words)
+    ]
+    assert [(one.origin, one.what) for one in found] == started
+
+
+def test_texts_in_texts_that_lie_too_deep_are_never_called_known():
+    text = "npx -y @x/a"
+    for _ in range(6):
+        text = shlex.join(["bash", "-c", text])
+    (words,) = commands_in(text)
+    assert [program_of(one, ()).origin for one in unwrapped(words)] == [Origin.FETCHED]
+
+
+def test_a_program_behind_a_wrapper_is_on_the_card_as_it_is_without_it(engine):
+    wrapped = {
+        "command": "/usr/bin/env",
+        "args": ["-i", "bash", "-lc", "cd /x; npx -y @x/a && pip install q"],
+    }
+    content = {
+        **servers(a={"type": "stdio", "command": "npx", "args": ["-y", "@x/a"]}),
+        ".mcp.json": {"b": wrapped},
+        "hooks/hooks.json": hooks("cmd.exe /d /c npx -y @x/b"),
+    }
+    report = engine.scan(folder(**content))
+    assert [one for one, _ in entries(report, CapabilityKind.UNREAD)] == [
+        "the code of @x/a, which servers/a fetches when it starts, as it is then",
+        "the code of @x/a, which servers/b fetches when it starts, as it is then",
+        "the code of @x/b, which hooks/1 fetches when it starts, as it is then",
+    ]
+    assert all("not pinned" in one for one, _ in entries(report, CapabilityKind.PROGRAM))
+    assert {"@x/a (npx)", "@x/b (npx)", "q (pip)"} == {
+        one for one, _ in entries(report, CapabilityKind.INSTALL)
+    }
 
 
 @pytest.mark.parametrize("words", ["./missing.js", "node ./../up.js", "${PLUGIN_ROOT}/../../x.sh"])
@@ -268,6 +330,18 @@ def test_what_a_less_strict_client_would_start_is_on_the_card_all_the_same(serve
         {"mcp.json": '// ours\n{"mcpServers": {}}'},
         {"mcp.json": "\ufeff{}"},
         {"hooks/hooks.json": {"hooks": {"Stop": [{"command": ["rm", "x"]}]}}},
+        {"hooks/hooks.json": {"hooks": {"Stop": "./a.sh"}}},
+        {"hooks/hooks.json": {"hooks": {"Stop": [["./a.sh"]]}}},
+        {"hooks/hooks.json": {"hooks": ["./a.sh"]}},
+        {"hooks/hooks.json": {"hooks": {"Stop": [{"hooks": [{"type": "command"}]}]}}},
+        {"hooks/hooks.json": {"hooks": {"Stop": [{"hooks": [{"hooks": [{"command": "x"}]}]}]}}},
+        {"hooks/hooks.json": {"hooks": {"Stop": [{"command": "x", "then": "./a.sh"}]}}},
+        {"monitors/monitors.json": [{"name": "a"}]},
+        {".mcp.json": {"mcpServers": [{"command": "npx"}]}},
+        {OLDER: {"name": "a", "mcpServers": "https://a.example.dev/b.mcpb"}},
+        {OLDER: {"name": "a", "mcpServers": ["./b.mcpb"]}, "b.mcpb": "PK"},
+        {OLDER: {"name": "a", "commands": {"about": {"content": "Do it."}}}},
+        {".codex-plugin/plugin.json": {"name": "a", "hooks": 1}},
         {".mcp.json": {"a": {"command": ["npx", "x"]}}},
         {OLDER: {"name": "a", "version": 1, "hooks": hooks("true")}},
         {"plugin.json": {"name": "a", "hooks": 1}},
@@ -292,6 +366,34 @@ def test_what_a_client_might_start_and_was_not_read_is_never_called_clean(conten
             {"both.json": {"hooks": {"Stop": [{"command": "c"}]}, "mcpServers": {"a": {"command": "d"}}}},
             "Stop: c",
         ),
+        ({OLDER: {"name": "a", "hooks": ["./x.json", hooks("g")["hooks"]]}}, "PreToolUse Bash: g"),
+        ({OLDER: {"name": "a", "hooks": [{"Stop": [{"command": "h"}], "hooks": {}}]}}, "Stop: h"),
+        ({OLDER: {"name": "a", "hooks": "./on/x.json"}, "on/x.json": {"Stop": {"command": "i"}}}, "Stop: i"),
+        ({OLDER: {"name": "a", "monitors": [{"name": "m", "command": "j"}]}}, "monitor: j"),
+        (
+            {OLDER: {"name": "a", "experimental": {"monitors": "./m.json"}}, "m.json": [{"command": "k"}]},
+            "monitor: k",
+        ),
+        ({"monitors/monitors.json": [{"command": "l", "when": "always"}]}, "monitor always: l"),
+        (
+            {"settings.json": {"subagentStatusLine": {"type": "command", "command": "m"}}},
+            "subagentStatusLine: m",
+        ),
+        (
+            {OLDER: {"name": "a", "settings": {"subagentStatusLine": {"command": "n"}}}},
+            "subagentStatusLine: n",
+        ),
+        ({".codex-plugin/plugin.json": {"name": "a", "hooks": [{"Stop": [{"command": "o"}]}]}}, "Stop: o"),
+        (
+            {"hooks.json": {"hooks": {"Stop": [{"type": "mcp_tool", "server": "s", "tool": "t"}]}}},
+            "Stop: s t",
+        ),
+        (
+            {"hooks.json": {"hooks": {"Stop": [{"command": "npx", "args": ["-y", "a b"]}]}}},
+            "Stop: npx -y 'a b'",
+        ),
+        ({"hooks.json": {"hooks": {"Stop": [{"command": "p", "hooks": []}]}}}, "Stop: p"),
+        ({"hooks.json": {"hooks": {"Stop": [{"type": "command", "windows": "q"}]}}}, "Stop: q"),
     ],
 )
 def test_hooks_are_read_in_the_forms_of_other_clients_and_wherever_a_manifest_names_them(contents, value):
@@ -299,6 +401,46 @@ def test_hooks_are_read_in_the_forms_of_other_clients_and_wherever_a_manifest_na
     report = BARE.scan(folder(manifest, **contents))
     assert [one for one, _ in entries(report, CapabilityKind.HOOK)] == [value]
     assert len(entries(report, CapabilityKind.PROGRAM)) == ("both.json" in contents)
+
+
+def test_a_group_with_a_command_of_its_own_and_hooks_hides_neither():
+    group = {"command": "a", "matcher": "Bash", "hooks": [{"command": "b"}, {"prompt": "c"}]}
+    report = BARE.scan(folder(**{"hooks/hooks.json": {"description": "x", "hooks": {"Stop": [group]}}}))
+    found = [one for one, _ in entries(report, CapabilityKind.HOOK)]
+    assert found == ["Stop Bash: a", "Stop Bash: b", "Stop Bash: c"]
+    assert report.status is ScanStatus.COMPLETE
+
+
+def test_what_a_hook_is_given_is_never_shown_and_another_value_is_another_hook():
+    cards = []
+    for value in ("abcdefgh", "hgfedcba"):
+        hook = {"type": "http", "url": "https://h.example.dev", "headers": {"X-Api-Key": value}}
+        report = BARE.scan(folder(**{"hooks/hooks.json": {"hooks": {"Stop": [{"hooks": [hook]}]}}}))
+        assert "ST-011" in {one.rule_id for one in report.findings}
+        assert value not in str(report.findings) + str(report.capabilities)
+        cards.append(report.capabilities or ())
+    gained = [one.kind for one in new_capabilities(*cards)]
+    assert gained == [CapabilityKind.HOOK]
+
+
+def test_a_skill_whose_own_folder_a_manifest_names_is_a_part():
+    """A folder of skills is named as well as a folder of one; styles are text that an agent obeys."""
+    older = {"name": "a", "skills": ["./one", "./many"], "outputStyles": ["./terse.md"]}
+    files = [
+        file(OLDER, older),
+        file("one/SKILL.md", SKILL),
+        file("many/tidy/SKILL.md", SKILL),
+        file("terse.md", "Be terse.\n"),
+        file("output-styles/long.md", "Be long.\n"),
+    ]
+    found = plugin_of(files)
+    assert [(part.kind.value, part.path) for part in found.parts] == [
+        ("output style", "output-styles/long"),
+        ("skill", "one"),
+        ("skill", "many/tidy"),
+        ("output style", "terse"),
+    ]
+    assert not found.problems and {"terse.md", "output-styles/long.md"} <= set(found.obeyed())
 
 
 def test_programs_of_a_language_server_are_on_the_card():

@@ -21,7 +21,8 @@ from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.sources.contract import Place, Repositories, Sources
 from vskill_platform.store.people.source_credentials import sources_for
 from vskill_platform.worker_context import require_env
-from vskill_scan.plugins.parts import Plugin, read_plugin
+from vskill_scan.plugins.parts import read_plugin
+from vskill_scan.plugins.plugin import Plugin
 from vskill_scan.reading.manifest import read_manifest
 
 #: How many places of one bulk are submitted at the same time.

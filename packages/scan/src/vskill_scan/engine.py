@@ -19,7 +19,8 @@ from vskill_scan.hits import fits, is_excusable, make_finding, polarity_at
 from vskill_scan.limits import DEFAULT_LIMITS, SEARCHED_BYTES, Budget, Exceeded, Limits
 from vskill_scan.model import Fact, Hit, Layer
 from vskill_scan.plugins.card import card_of, command_layers, problem_findings
-from vskill_scan.plugins.parts import Plugin, read_plugin
+from vskill_scan.plugins.parts import read_plugin
+from vskill_scan.plugins.plugin import Plugin
 from vskill_scan.reading.code_roles import SPOKEN, role_at
 from vskill_scan.reading.decode import TooMuchEncoded, decoded_layers
 from vskill_scan.reading.files import Reading, ReadText

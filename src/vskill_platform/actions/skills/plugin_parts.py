@@ -11,7 +11,8 @@ from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.store.skills.skills import list_by_prefix
 from vskill_scan.plugins.completed import skills_in
-from vskill_scan.plugins.parts import Part, Plugin, read_plugin
+from vskill_scan.plugins.parts import read_plugin
+from vskill_scan.plugins.plugin import Part, Plugin
 
 #: Skills of the repository that are looked at, and how many of them a page names.
 MOST_LOOKED_AT, MOST_BESIDE = 200, 20

@@ -6,6 +6,7 @@ Where a folder has several, each client believes another one, so they say the sa
 there, which may not have two hyphens in a row either.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -25,7 +26,11 @@ _CLAUDE_SERVERS, STANDARD_SKILLS = ".mcp.json", "skills/"
 _TYPES = {"http": "streamable-http", "streamable-http": "streamable-http", "sse": "sse"}
 #: Fields of the manifests that are handed out as they were verified; all others are left out.
 _KEPT = ("license", "keywords", "author", "homepage", "repository", "extensions")
-_KEPT_OLDER = (*_KEPT[:-1], "skills", "commands", "agents", "hooks", "mcpServers", "lspServers")
+_KEPT_OLDER = (
+    *_KEPT[:-1], "skills", "commands", "agents", "outputStyles", "workflows", "hooks", "monitors", "mcpServers",
+    "lspServers", "userConfig", "channels",
+)  # fmt: skip
+_KEPT_INSIDE = {"experimental": ("monitors",), "settings": ("agent", "subagentStatusLine")}
 
 
 def generated_files(name: str, version: str, description: str) -> tuple[SkillFile, ...]:
@@ -47,9 +52,11 @@ def whole_plugin(
     standard, older = _object(files, STANDARD), _object(files, CLAUDE)
     made: dict[str, dict[str, Any]] = {}
     if standard is not None:
-        own = {field: standard[field] for field in _KEPT if field in standard}
-        made[STANDARD] = {"$schema": PLUGIN_SCHEMA, **said, **own}
-    own = {field: older[field] for field in _KEPT_OLDER if field in older} if older is not None else {}
+        made[STANDARD] = {"$schema": PLUGIN_SCHEMA, **said, **_kept(standard, _KEPT)}
+    own = _kept(older or {}, _KEPT_OLDER)
+    own |= {
+        name: _kept(given, _KEPT_INSIDE[name]) for name, given in _kept(older or {}, _KEPT_INSIDE).items()
+    }
     if older is None and (servers := _claude_servers(files)):
         own["mcpServers"] = servers
     if standard is None and (told := _standard_servers(files)) is not None:
@@ -57,6 +64,10 @@ def whole_plugin(
         made |= {STANDARD_SERVERS: {"$schema": SERVERS_SCHEMA, "mcpServers": told}} if told else {}
     made |= {CLAUDE: {**said, **own}, OLDER[1]: said}
     return (*(_file(path, manifest) for path, manifest in made.items()), *kept)
+
+
+def _kept(manifest: Any, fields: Iterable[str]) -> dict[str, Any]:
+    return {field: manifest[field] for field in fields if isinstance(manifest, dict) and field in manifest}
 
 
 def _file(path: str, manifest: dict[str, Any]) -> SkillFile:

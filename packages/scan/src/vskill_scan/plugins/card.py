@@ -3,7 +3,6 @@
 import hashlib
 import shlex
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from urllib.parse import urlsplit
 
 import msgspec
@@ -13,11 +12,10 @@ from vskill_core.content import SkillFile
 from vskill_core.findings import Finding
 from vskill_scan.model import CodeBlock, Layer, Piece, TextRole
 from vskill_scan.plugins.forms import Invalid, Server
-from vskill_scan.plugins.parts import Part, Plugin, PluginProblem, ProblemKind
-from vskill_scan.plugins.programs import Origin, StartedProgram, program_of
+from vskill_scan.plugins.plugin import Part, Plugin, PluginProblem, ProblemKind
+from vskill_scan.plugins.programs import Origin, StartedProgram, commands_in, program_of, unwrapped
 from vskill_scan.plugins.secrets import without_secrets
 from vskill_scan.results.card_names import host_name
-from vskill_scan.results.command_lines import command_lines
 from vskill_scan.rules import structure
 
 #: Of a value that is longer, so much is shown, and then what tells it from another.
@@ -50,6 +48,7 @@ def command_layers(plugin: Plugin) -> Iterator[Layer]:
 
 
 def _commands(part: Part) -> Iterator[str]:
+    """As they are written, and then what they start in the end."""
     server = part.server
     if server is not None and server.command:
         yield " ".join([server.command, *map(shlex.quote, server.args)])
@@ -57,6 +56,9 @@ def _commands(part: Part) -> Iterator[str]:
         yield server.headers_helper
     if part.command:
         yield part.command
+    inner = [shlex.join(one) for words in _started(part) for one in unwrapped(words) if [*one] != [*words]]
+    if inner:
+        yield "; ".join(inner)
 
 
 def card_of(plugin: Plugin, files: Sequence[SkillFile]) -> Iterator[SkillCapability]:
@@ -65,26 +67,31 @@ def card_of(plugin: Plugin, files: Sequence[SkillFile]) -> Iterator[SkillCapabil
     for part in plugin.parts:
         server = part.server
         if part.event:
-            yield _entry(CapabilityKind.HOOK, f"{part.event}: {part.command}", part, part.command)
+            whole = (part.command, part.given) if part.given else part.command
+            yield _entry(CapabilityKind.HOOK, f"{part.event}: {part.command}", part, whole)
         if server is not None and server.url:
             yield _entry(CapabilityKind.SERVER, server.url, part, server)
             if host := host_name(_host(server.url)):
                 yield SkillCapability(CapabilityKind.HOST, host, part.file, part.line)
-        origins: list[str] = []
-        for words in _started(part):
+        origins: set[Origin] = set()
+        for number, words in enumerate(one for given in _started(part) for one in unwrapped(given)):
+            if number == MOST_COMMANDS:
+                yield _entry(CapabilityKind.UNREAD, f"more than {number} commands of {part.path}", part)
+                break
             try:
                 program = program_of(words, paths)
             except Invalid as error:
-                origins.append("not in the plugin")
+                origins.add(Origin.MISSING)
                 yield _entry(CapabilityKind.UNREAD, f"the program of {part.path}: it {error.sentence}", part)
                 continue
-            origins.append(program.origin.value)
+            origins.add(program.origin)
             if program.origin in (Origin.FETCHED, Origin.PINNED):
                 yield _entry(CapabilityKind.UNREAD, _unread(program, part), part)
         if server is not None and origins:
             # One entry a server, so that no number of commands hides one behind the count of the rest.
             line = " ".join([server.command, *server.args]) if server.command else server.headers_helper
-            yield _entry(CapabilityKind.PROGRAM, f"{line} ({origins[0]})", part, server)
+            first = next(one for one in Origin if one in origins)
+            yield _entry(CapabilityKind.PROGRAM, f"{line} ({first})", part, server)
 
 
 def _unread(program: StartedProgram, part: Part) -> str:
@@ -97,17 +104,16 @@ def _started(part: Part) -> Iterator[Sequence[str]]:
     server = part.server
     if server is not None and server.command:
         yield (server.command, *server.args)
-    shells = (part.command, server.headers_helper if server else "")
-    for text in filter(None, shells):
-        lines = command_lines(text.encode("utf-8", "replace"))
-        yield from (line.words for line in islice(lines, MOST_COMMANDS))
+    for text in filter(None, (part.command, server.headers_helper if server else "")):
+        yield from commands_in(text)
 
 
 def _entry(kind: CapabilityKind, told: str, part: Part, whole: object = None) -> SkillCapability:
     """An entry whose value changes with all that it stands for, also with what it does not show."""
     shown = without_secrets(" ".join(told.split()))
     shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in shown)
-    is_hidden = len(shown) > SHOWN or shown != told or (isinstance(whole, Server) and bool(_more(whole)))
+    is_hidden = len(shown) > SHOWN or shown != told or isinstance(whole, tuple)
+    is_hidden = is_hidden or (isinstance(whole, Server) and bool(_more(whole)))
     if whole is not None and is_hidden:
         mark = hashlib.sha256(msgspec.json.encode(whole)).hexdigest()[:8]
         shown = f"{shown[:SHOWN]} [{_names(whole)}{mark}]"

@@ -13,7 +13,8 @@ from vskill_core.errors import InvalidManifest
 from vskill_core.identity import SKILL_FILE
 from vskill_core.kind import MADE_HERE, STANDARD, Kind, is_made_here
 from vskill_core.naming import plain_name
-from vskill_scan.plugins.parts import Part, PartKind, Plugin, read_plugin
+from vskill_scan.plugins.parts import read_plugin
+from vskill_scan.plugins.plugin import Part, PartKind, Plugin
 from vskill_scan.reading.manifest import DESCRIPTION_LENGTH
 
 #: Skills that a made SKILL.md names, and characters of what it says of one.

@@ -5,6 +5,8 @@ as well. Each refusal is a sentence, and never repeats a value, which may be a s
 """
 
 import posixpath
+import shlex
+from collections.abc import Iterator
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -22,7 +24,14 @@ HeaderName = Annotated[str, msgspec.Meta(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+\
 HeaderValue = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x08\x0a-\x1f\x7f]*\Z")]
 Texts = tuple[str, ...]
 PLAIN_TEXTS = ("homepage", "repository")
-Given = str | Texts | dict[str, Any]
+#: What a manifest gives for parts of one kind: a path, the parts themselves, or several of either.
+Given = str | tuple[str | dict[str, Any], ...] | dict[str, Any]
+#: Fields of a hook that hold text and start nothing, and of a file of hooks, which are no events.
+_HARMLESS = frozenset(
+    ("$comment", "allowedEnvVars", "comment", "cwd", "description", "headers", "id", "if", "input", "model", "name",
+     "shell", "statusMessage", "type")
+)  # fmt: skip
+_NO_EVENTS = frozenset(("$schema", "$comment", "comment", "description", "version"))
 
 
 class StandardManifest(msgspec.Struct, frozen=True):
@@ -48,9 +57,14 @@ class OlderManifest(msgspec.Struct, frozen=True):
     skills: str | Texts = ()
     commands: Given = ()
     agents: str | Texts = ()
+    output_styles: str | Texts = msgspec.field(name="outputStyles", default=())
     hooks: Given = ()
+    monitors: Given = ()
     mcp_servers: Given = msgspec.field(name="mcpServers", default=())
     lsp_servers: Given = msgspec.field(name="lspServers", default=())
+    #: of Claude Code: monitors may stand in the one, the command of a status line in the other
+    experimental: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
 
 
 class LocalServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="stdio"):
@@ -88,24 +102,32 @@ class Server(msgspec.Struct, frozen=True):
 
 
 class Handler(msgspec.Struct, frozen=True):
-    """What one hook does: a command, by some clients one for each shell, a text that a model is asked, or a request."""
+    """What one hook does: a command, by some clients one for each shell or system, a text that a model is asked, a
+    request, or a call of a server's tool. A group of them has what its matcher names and, by some clients, a command of
+    its own; a monitor, when it starts."""
 
     command: str = ""
+    args: Texts = ()
     bash: str = ""
     powershell: str = ""
+    windows: str = ""
+    linux: str = ""
+    osx: str = ""
     prompt: str = ""
     url: str = ""
+    server: str = ""
+    tool: str = ""
+    env: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    matcher: str = ""
+    when: str = ""
+    hooks: tuple[Any, ...] = ()
 
     @property
     def does(self) -> str:
-        return "\n".join(filter(None, (self.command, self.bash, self.powershell, self.prompt, self.url)))
-
-
-class HookGroup(Handler, frozen=True):
-    """What happens at one event, for what its matcher names; by some clients a handler itself."""
-
-    hooks: tuple[Handler, ...] = ()
-    matcher: str = ""
+        command = " ".join([self.command, *map(shlex.quote, self.args)]).strip()
+        others = (self.bash, self.powershell, self.windows, self.linux, self.osx, self.prompt, self.url)
+        return "\n".join(filter(None, (command, *others, f"{self.server} {self.tool}".strip())))
 
 
 class Invalid(Exception):
@@ -122,6 +144,40 @@ def convert(data: Any, form: Any) -> Any:
         return msgspec.convert(data, form)
     except msgspec.ValidationError as error:
         raise Invalid(f"does not fit the form: {error}", "correct the field that it names") from None
+
+
+def read_hooks(events: Any) -> Iterator[tuple[str, Handler | Invalid]]:
+    """When what runs; Invalid for everything of which that cannot be told."""
+    if not isinstance(events, dict):
+        yield "", Invalid("is no object of events", "write the event, and a list of what runs at it")
+        return
+    for event, given in events.items():
+        for group in given if isinstance(given, list) else [given]:
+            if event not in _NO_EVENTS or isinstance(given, list | dict):
+                yield from _read_group(event, group, is_group=True)
+
+
+def _read_group(when: str, given: Any, *, is_group: bool) -> Iterator[tuple[str, Handler | Invalid]]:
+    try:
+        read = convert(given, Handler)
+    except Invalid as error:
+        yield when, error
+        return
+    known = _HARMLESS.union(Handler.__struct_fields__)
+    strange = [
+        name for name, value in given.items() if name not in known and isinstance(value, str | list | dict)
+    ]
+    if strange:
+        yield when, Invalid(f"has a field {strange[0][:60]!a}, which may start something", "leave it out")
+    if read.does:
+        yield f"{when} {read.matcher or read.when}".strip(), read
+    elif not strange and not (is_group and "hooks" in given):
+        yield when, Invalid("does nothing that is known", "give it a `command`")
+    for one in read.hooks:
+        if is_group:
+            yield from _read_group(f"{when} {read.matcher}".strip(), one, is_group=False)
+        else:
+            yield when, Invalid("holds hooks in a hook", "put them into the list of the event")
 
 
 def check_texts(data: dict[str, Any]) -> None:

@@ -45,8 +45,8 @@ class JsonObject(msgspec.Struct, frozen=True):
             yield line
 
 
-def read_object(file: SkillFile) -> JsonObject:
-    """The object in a file; BadJson says why there is none."""
+def read_object(file: SkillFile, array: str = "") -> JsonObject:
+    """The object in a file; BadJson says why there is none. `array` is the key of an array that may stand for it."""
     if len(file.data) > LONGEST_JSON:
         raise BadJson(
             f"{file.path} has {len(file.data)} bytes, and at most {LONGEST_JSON} are read",
@@ -74,6 +74,8 @@ def read_object(file: SkillFile) -> JsonObject:
         raise BadJson(f"{file.path} is nested too deeply", "make it flatter") from None
     except ValueError:
         raise BadJson(f"{file.path} holds a number that is too long", "write a shorter one") from None
+    if array and isinstance(data, list):
+        data = {array: data}
     if not isinstance(data, dict):
         fix = "put its fields between '{' and '}'"
         raise BadJson(f"{file.path} holds no JSON object", fix, may_count=False)

@@ -4,7 +4,6 @@ A plugin has a manifest at its root in one of two forms, or in both. Clients dif
 are those of both: what any client starts is on the card. What every client skips is no part, and is said with its fix.
 """
 
-import enum
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,7 +15,8 @@ from vskill_core.kind import OLDER, PLUGIN_SCHEMA, STANDARD
 from vskill_scan.plugins.forms import (
     PLAIN_TEXTS,
     SERVERS_SCHEMA,
-    HookGroup,
+    Given,
+    Handler,
     Invalid,
     OlderManifest,
     Server,
@@ -24,10 +24,12 @@ from vskill_scan.plugins.forms import (
     check_texts,
     convert,
     inside,
+    read_hooks,
     read_server,
     require_schema,
 )
 from vskill_scan.plugins.json_files import BadJson, JsonObject, read_object
+from vskill_scan.plugins.plugin import Part, PartKind, Plugin, PluginProblem, ProblemKind
 from vskill_scan.plugins.secrets import holds_secret
 from vskill_scan.reading.manifest import read_manifest
 
@@ -35,96 +37,18 @@ from vskill_scan.reading.manifest import read_manifest
 MOST_SERVERS, MOST_HOOKS, MOST_PATHS = 50, 50, 100
 #: Problems that are said, and fields of one object among them.
 MOST_PROBLEMS, MOST_FIELDS = 100, 20
-#: Fields by which a manifest of the older form names parts.
-_NAMING = frozenset(("skills", "commands", "agents", "hooks", "mcpServers", "lspServers"))
 STANDARD_SERVERS = "mcp.json"
 SERVERS, HOOKS = (STANDARD_SERVERS, ".mcp.json", ".lsp.json"), ("hooks/hooks.json", "hooks.json")
-
-
-class PartKind(enum.StrEnum):
-    """What a part of a plugin is."""
-
-    SKILL = "skill"
-    SERVER = "server"
-    HOOK = "hook"
-    COMMAND = "command"
-    AGENT = "agent"
-    #: files that one client alone knows what to do with
-    CLIENT = "client"
-
-
-class Part(msgspec.Struct, frozen=True):
-    """One part, and where it stands."""
-
-    kind: PartKind
-    #: its address in the plugin: `skills/tidy`, `servers/docs`
-    path: str
-    file: str
-    line: int = 0
-    #: of a skill, as its front matter says it
-    description: str = ""
-    server: Server | None = None
-    #: of a hook: when it runs, and the command, or the text that a model is asked
-    event: str = ""
-    command: str = ""
-
-
-class ProblemKind(enum.StrEnum):
-    """What is wrong with a part or a manifest."""
-
-    #: no client, or none of the standard, takes the manifest
-    FATAL = "fatal"
-    #: two manifests say different things
-    DISAGREE = "disagree"
-    #: a client skips or ignores it
-    SKIPPED = "skipped"
-    #: a value in a header or a variable looks like a secret
-    SECRET = "secret"  # noqa: S105 - a kind's name
-
-
-class PluginProblem(msgspec.Struct, frozen=True):
-    """Something that its author should correct. It never repeats a value, which may be a secret."""
-
-    kind: ProblemKind
-    file: str
-    line: int
-    sentence: str
-    fix: str
-    #: a client might start something that was not read because of it
-    unread: bool = False
-
-    @property
-    def told(self) -> str:
-        """Where, what and how to correct it, in one sentence."""
-        return f"{self.file} line {self.line}: {self.sentence}; {self.fix}."
-
-
-class Plugin(msgspec.Struct):
-    """What a folder with a plugin's manifest holds."""
-
-    name: str = ""
-    version: str = ""
-    description: str = ""
-    license: str = ""
-    parts: list[Part] = []
-    problems: list[PluginProblem] = []
-
-    @property
-    def fatal(self) -> PluginProblem | None:
-        return next((one for one in self.problems if one.kind is ProblemKind.FATAL), None)
-
-    def obeyed(self) -> Iterator[str]:
-        """Files that an agent follows, or that a client starts."""
-        prose = (PartKind.SKILL, PartKind.COMMAND, PartKind.AGENT)
-        for part in self.parts:
-            if part.kind in prose:
-                yield part.file
-            server = part.server or Server()
-            for word in (server.command, *server.args, *part.command.split(), *server.headers_helper.split()):
-                try:
-                    yield inside(word.strip("\"'")) or ""
-                except Invalid:
-                    continue
+MONITORS, SETTINGS = "monitors/monitors.json", "settings.json"
+#: Manifests of single clients, with the fields of the older form.
+OTHERS = (".codex-plugin/plugin.json", ".cursor-plugin/plugin.json", ".github/plugin/plugin.json")
+#: Fields by which these name parts.
+_NAMING = frozenset(
+    ("skills", "commands", "agents", "outputStyles", "hooks", "monitors", "mcpServers", "lspServers", "experimental",
+     "settings")
+)  # fmt: skip
+_TEXT_FOLDERS = {"commands/": PartKind.COMMAND, "agents/": PartKind.AGENT, "output-styles/": PartKind.STYLE}
+_BUNDLES, _STATUS_LINE = (".mcpb", ".dxt"), "subagentStatusLine"
 
 
 def is_plugin(files: Sequence[SkillFile]) -> bool:
@@ -143,6 +67,7 @@ class _PartReader:
         self._files = {file.path: file for file in files}
         self._plugin = Plugin()
         self._said: set[tuple[PartKind, str]] = set()
+        self._objects: dict[str, JsonObject | None] = {}
 
     def read(self) -> Plugin:
         plugin = self._plugin
@@ -154,13 +79,16 @@ class _PartReader:
         if standard and older:
             self._compare(standard, older)
         self._skills()
-        for folder, kind in (("commands/", PartKind.COMMAND), ("agents/", PartKind.AGENT)):
+        for folder, kind in _TEXT_FOLDERS.items():
             self._texts(kind, [path for path in self._files if path.startswith(folder)])
         for path in SERVERS:
             self._servers_in(path)
         for path in HOOKS:
             self._hooks_in(path)
-        for path in (STANDARD, OLDER):
+        self._hooks_in(MONITORS, "monitors")
+        if (settings := self._object(SETTINGS, ProblemKind.SKIPPED)) is not None:
+            self._status_line(settings, settings.data)
+        for path in (STANDARD, OLDER, *OTHERS):
             self._named_by(path)
         self._client_folders()
         return plugin
@@ -184,17 +112,20 @@ class _PartReader:
         sentence = f"{what} {error.sentence}"
         self._problem(ProblemKind.SKIPPED, file, line, sentence, error.fix, unread=unread)
 
-    def _object(self, path: str, kind: ProblemKind) -> JsonObject | None:
-        try:
-            return read_object(self._files[path])
-        except BadJson as error:
-            self._problem(kind, path, error.line, error.sentence, error.fix, unread=error.may_count)
-            return None
+    def _object(self, path: str, kind: ProblemKind, array: str = "") -> JsonObject | None:
+        """The object in a file, if there is one; why it cannot be read is said once."""
+        if path in self._files and path not in self._objects:
+            self._objects[path] = None
+            try:
+                self._objects[path] = read_object(self._files[path], array)
+            except BadJson as error:
+                self._problem(kind, path, error.line, error.sentence, error.fix, unread=error.may_count)
+        return self._objects.get(path)
 
     # The manifests.
 
     def _manifest(self, path: str, form: Any) -> Any:
-        if path not in self._files or (document := self._object(path, ProblemKind.FATAL)) is None:
+        if (document := self._object(path, ProblemKind.FATAL)) is None:
             return None
         data = document.data
         try:
@@ -225,49 +156,71 @@ class _PartReader:
 
     def _named_by(self, path: str) -> None:
         """What a manifest adds to the fixed places. By the standard none does, and some clients read it there too."""
-        try:
-            document = read_object(self._files[path])
-        except (KeyError, BadJson):
+        if (document := self._object(path, ProblemKind.SKIPPED)) is None:
             return
         try:
             older = convert({"name": "-", **document.data}, OlderManifest)
+            monitors = convert(older.experimental.get("monitors", older.monitors), Given)
         except Invalid as error:
-            if path == STANDARD and not _NAMING.isdisjoint(document.data):
-                self._skip(path, 1, error, "it", unread=True)
+            if path != OLDER or "experimental" in document.data:
+                self._skip(path, 1, error, "it", unread=not _NAMING.isdisjoint(document.data))
             return
-        self._texts_named_by(older)
-        for key, declared in (("mcpServers", older.mcp_servers), ("lspServers", older.lsp_servers)):
-            if isinstance(declared, dict):
-                self._servers(document, declared, key, standard=False)
-                continue
-            for named in self._paths(declared):
-                self._servers_in(named)
-        if isinstance(older.hooks, dict):
-            self._hooks(document, older.hooks.get("hooks", older.hooks), "hooks")
-            return
-        for named in self._paths(older.hooks):
-            self._hooks_in(named)
+        self._texts_named_by(path, older)
+        for key, declared in (
+            ("mcpServers", older.mcp_servers),
+            ("lspServers", older.lsp_servers),
+            ("monitors", monitors),
+            ("hooks", older.hooks),
+        ):
+            for one in self._given(path, declared):
+                self._started_by(document, key, one)
+        self._status_line(document, older.settings)
 
-    def _texts_named_by(self, older: OlderManifest) -> None:
-        for named in self._paths(older.skills):
+    def _started_by(self, document: JsonObject, key: str, given: str | dict[str, Any]) -> None:
+        is_server = key.endswith("Servers")
+        if isinstance(given, str):
+            self._servers_in(given) if is_server else self._hooks_in(given, key)
+        elif is_server:
+            self._servers(document, given, key, standard=False)
+        else:
+            self._hooks(document, {"monitor": given} if key == "monitors" else given, key)
+
+    def _texts_named_by(self, path: str, older: OlderManifest) -> None:
+        for named in self._given(path, older.skills):
             self._skills(f"{named}/" if named != "." else "")
         commands = older.commands
         if isinstance(commands, dict):
-            commands = tuple(str(one.get("source", "")) for one in commands.values() if isinstance(one, dict))
-        for given, kind in ((commands, PartKind.COMMAND), (older.agents, PartKind.AGENT)):
-            for named in self._paths(given):
+            written = [one for one in commands.values() if not isinstance(one, dict) or "content" in one]
+            if written:
+                error = Invalid(
+                    "holds the text of a command", "put it into a file, and name that as its `source`"
+                )
+                self._skip(path, 1, error, "it", unread=True)
+            sources = (one.get("source") for one in commands.values() if isinstance(one, dict))
+            commands = tuple(one for one in sources if isinstance(one, str))
+        styles = (older.output_styles, PartKind.STYLE)
+        for given, kind in ((commands, PartKind.COMMAND), (older.agents, PartKind.AGENT), styles):
+            for named in self._given(path, given):
                 self._texts(kind, [one for one in self._files if one == named or one.startswith(f"{named}/")])
 
-    def _paths(self, given: str | Sequence[str]) -> Iterator[str]:
-        """The files and folders that a field of the older manifest names."""
-        named = [given] if isinstance(given, str) else given
-        if len(named) > MOST_PATHS:
-            self._too_many(OLDER, len(named), "paths", MOST_PATHS)
-        for written in named[:MOST_PATHS]:
+    def _given(self, file: str, declared: Given) -> Iterator[str | dict[str, Any]]:
+        """The files and folders that a field of a manifest names, and what stands in it itself."""
+        given = declared if isinstance(declared, tuple) else (declared,)
+        if len(given) > MOST_PATHS:
+            self._too_many(file, len(given), "paths", MOST_PATHS)
+        for one in given[:MOST_PATHS]:
+            if isinstance(one, dict):
+                yield one
+                continue
+            if "://" in one:
+                fix = "put it into the folder, and name it there"
+                error = Invalid("names an address, from which a client fetches what it starts", fix)
+                self._skip(file, 1, error, "it", unread=True)
+                continue
             try:
-                path = inside(written if written.startswith((".", "$")) else f"./{written}")
+                path = inside(one if one.startswith((".", "$")) else f"./{one}")
             except Invalid as error:
-                self._skip(OLDER, 1, error, "it")
+                self._skip(file, 1, error, "it")
                 continue
             if path is not None:
                 yield path
@@ -277,17 +230,18 @@ class _PartReader:
     def _skills(self, folder: str = "skills/") -> None:
         for path, file in self._files.items():
             name = path.removeprefix(folder).removesuffix("/SKILL.md")
-            if (
-                not path.startswith(folder)
-                or f"{folder}{name}/SKILL.md" != path
-                or self._known(PartKind.SKILL, path)
-            ):
+            if folder not in ("", "skills/") and path == f"{folder}SKILL.md":
+                # The folder of one skill is named, and not one with skills in it.
+                name = ""
+            elif not path.startswith(folder) or f"{folder}{name}/SKILL.md" != path:
+                continue
+            if self._known(PartKind.SKILL, path):
                 continue
             if "/" in name:
                 fix = f"move its folder to {folder}"
                 self._problem(ProblemKind.SKIPPED, path, 1, "no client looks for a skill so deep", fix)
             try:
-                read = read_manifest(file.data, name.rpartition("/")[2])
+                read = read_manifest(file.data, path.split("/")[-2])
             except InvalidManifest as error:
                 line = error.details.get("line")
                 at = line if isinstance(line, int) else 1
@@ -295,7 +249,8 @@ class _PartReader:
                     ProblemKind.SKIPPED, path, at, "clients skip this skill", error.message.rstrip(".")
                 )
                 continue
-            self._plugin.parts.append(Part(PartKind.SKILL, folder + name, path, 1, read.description))
+            address = (folder + name).rstrip("/")
+            self._plugin.parts.append(Part(PartKind.SKILL, address, path, 1, read.description))
 
     def _texts(self, kind: PartKind, paths: Sequence[str]) -> None:
         for path in paths:
@@ -320,6 +275,12 @@ class _PartReader:
     def _servers_in(self, path: str) -> None:
         if path not in self._files or self._known(PartKind.SERVER, path):
             return
+        if path.lower().endswith(_BUNDLES):
+            fix = "declare its servers in .mcp.json"
+            self._skip(
+                path, 1, Invalid("is a bundle, which a client unpacks and starts", fix), "it", unread=True
+            )
+            return
         if (document := self._object(path, ProblemKind.SKIPPED)) is None:
             return
         standard, data = path == STANDARD_SERVERS and STANDARD in self._files, document.data
@@ -330,7 +291,7 @@ class _PartReader:
                 "does not fit the form, so clients of the standard start none of its servers",
                 f'write "$schema": "{SERVERS_SCHEMA}", `mcpServers`, and nothing else',
             )
-            self._skip(path, 1, error, "it")
+            self._skip(path, 1, error, "it", unread=not isinstance(servers, dict))
         if isinstance(servers, dict):
             # A client that is not strict would start them.
             self._servers(document, servers, "mcpServers", standard=standard and not strange)
@@ -347,12 +308,7 @@ class _PartReader:
                 continue
             part = Part(PartKind.SERVER, f"servers/{said}", document.path, line, server=server)
             self._plugin.parts.append(part)
-            for where, given in (("header", server.headers), ("variable", server.env)):
-                for field, value in given.items():
-                    if holds_secret(field, value):
-                        sentence = f"the {where} {field[:60]!a} of the server {said!a} holds what looks like a secret"
-                        fix = "take it from the user's environment, and replace it where it is valid"
-                        self._problem(ProblemKind.SECRET, document.path, line, sentence, fix)
+            self._check_secrets(part, f"the server {said!a}", server)
 
     def _server(self, file: str, line: int, said: str, given: Any, *, standard: bool) -> Server | None:
         """What a strict client skips counts where a less strict one would start it."""
@@ -369,30 +325,46 @@ class _PartReader:
         except Invalid:
             return None
 
-    def _hooks_in(self, path: str) -> None:
+    def _hooks_in(self, path: str, key: str = "hooks") -> None:
+        """Those of a file; of one with monitors, which is an array, as hooks of the event that a session begins."""
         if path not in self._files or self._known(PartKind.HOOK, path):
             return
-        if (document := self._object(path, ProblemKind.SKIPPED)) is not None:
-            self._hooks(document, document.data.get("hooks", document.data), "hooks")
+        array = "" if key == "hooks" else key
+        if (document := self._object(path, ProblemKind.SKIPPED, array)) is not None:
+            data = document.data
+            self._hooks(document, {"monitor": data.get(key, data)} if array else data, key)
 
-    def _hooks(self, document: JsonObject, events: Any, key: str) -> None:
-        found: list[tuple[str, str]] = []
-        for event, given in events.items() if isinstance(events, dict) else ():
-            for group in given if isinstance(given, list) else ():
-                try:
-                    read: HookGroup = convert(group, HookGroup)
-                except Invalid as error:
-                    self._skip(document.path, 1, error, f"a hook of {event[:60]!a}", unread=True)
-                    continue
-                when = f"{event} {read.matcher}".strip()
-                found += [(when, one.does) for one in read.hooks or (read,) if one.does]
+    def _status_line(self, document: JsonObject, settings: dict[str, Any]) -> None:
+        if (line := settings.get(_STATUS_LINE)) is not None:
+            self._hooks(document, {_STATUS_LINE: [line]}, _STATUS_LINE)
+
+    def _hooks(self, document: JsonObject, events: dict[str, Any], key: str) -> None:
+        if "hooks" in events:
+            # Whatever else is a list beside it would be an event to a client that takes both forms.
+            inner = events["hooks"]
+            beside = {event: given for event, given in events.items() if isinstance(given, list)}
+            events = {**beside, **inner} if isinstance(inner, dict) else events
+        found: list[tuple[str, Handler]] = []
+        for when, read in read_hooks(events):
+            if isinstance(read, Invalid):
+                self._skip(document.path, 1, read, f"a hook of {when[:60]!a}", unread=True)
+            else:
+                found.append((when, read))
         room = self._room(PartKind.HOOK, MOST_HOOKS)
         if len(found) > room:
             self._too_many(document.path, len(found), "hooks", MOST_HOOKS)
         found = found[:room]
-        lines = document.lines_of([command for _, command in found], key)
+        lines = document.lines_of([read.command or read.does for _, read in found], key)
         first = 1 + sum(part.kind is PartKind.HOOK for part in self._plugin.parts)
-        for number, ((when, command), line) in enumerate(zip(found, lines, strict=True), first):
-            path = f"hooks/{number}"
-            part = Part(PartKind.HOOK, path, document.path, line, event=when, command=command)
+        for number, ((when, read), line) in enumerate(zip(found, lines, strict=True), first):
+            path, given = f"hooks/{number}", {**read.env, **read.headers}
+            part = Part(PartKind.HOOK, path, document.path, line, event=when, command=read.does, given=given)
             self._plugin.parts.append(part)
+            self._check_secrets(part, f"the hook of {when[:60]!a}", read)
+
+    def _check_secrets(self, part: Part, said: str, given: Server | Handler) -> None:
+        for where, values in (("header", given.headers), ("variable", given.env)):
+            for field in (field for field, value in values.items() if holds_secret(field, value)):
+                sentence = f"the {where} {field[:60]!a} of {said} holds what looks like a secret"
+                fix = "take it from the user's environment, and replace it where it is valid"
+                self._problem(ProblemKind.SECRET, part.file, part.line, sentence, fix)

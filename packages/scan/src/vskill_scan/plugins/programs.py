@@ -1,14 +1,17 @@
 """Where the code of a program comes from that a plugin starts: from its own folder, from the user's machine, or from
-elsewhere when it starts, pinned or not."""
+elsewhere when it starts, pinned or not. What only starts another program (`env`, `sudo`, `bash -c`) is looked through.
+"""
 
 import enum
 import posixpath
+import shlex
 from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 import re2
 
 from vskill_scan.plugins.forms import Invalid, inside
+from vskill_scan.results.command_lines import ENDS, blank_quoted
 
 #: Programs that fetch what they run, and options before which their package stands.
 _RUNNERS = {"npx": "npm", "bunx": "npm", "pnpx": "npm", "uvx": "python", "pipx": "python"}
@@ -23,7 +26,27 @@ _WITH_A_WORD = frozenset(
     ("-e", "--env", "-v", "--volume", "--mount", "--name", "--network", "-w", "--workdir", "--python", "--index",
      "--index-url", "--registry", "-c", "--call", "-u", "--user", "--entrypoint", "--platform", "--env-file")
 )  # fmt: skip
-_WRAPPERS = frozenset(("cmd", "cmd.exe", "/c", "/C", "env", "sudo", "exec", "nohup"))
+#: Programs that start the one behind them, and their options that take the next word.
+_WRAPPERS = {
+    "env": ("-u", "--unset", "-C", "--chdir"), "doas": ("-u", "-C"), "exec": ("-a",), "nice": ("-n",),
+    "sudo": ("-u", "--user", "-g", "--group", "-h", "--host", "-p", "-C", "-D", "--chdir", "-r", "-t", "-T", "-U"),
+    "timeout": ("-k", "-s"), "stdbuf": ("-i", "-o", "-e"), "ionice": ("-c", "-n"), "time": ("-f", "-o"),
+    "xargs": ("-I", "-n", "-P", "-L", "-d", "-a", "-E", "-s"), "start": ("/d",), "cross-env": (), "nohup": (),
+    "wsl": ("-d", "-u"),
+    **dict.fromkeys(("setsid", "command", "builtin", "call", "corepack", "busybox", "!", "{"), ()),
+    **dict.fromkeys(("if", "then", "else", "elif", "while", "until", "do"), ()),
+}  # fmt: skip
+#: Programs that run a text: those of one word behind an option with a `c`, and those of all words that follow one.
+_SCRIPTED = frozenset(("sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "$shell", "${shell}"))
+_SHELLS = _SCRIPTED | {"su", "runuser"}
+_WORDY_SHELLS = frozenset(("cmd", "powershell", "pwsh"))
+#: In such a text, the words that stand behind it.
+_ARGUMENTS = re2.compile(r"\$\{?[@*01]")
+_ENDING = re2.compile(r"\.(?:exe|cmd|bat|ps1)$")
+#: Between the names of folders, as other systems write them; elsewhere it only keeps a sign from its meaning.
+_BACKSLASH = re2.compile(r"\\(\w)")
+#: Texts in texts that are read.
+_DEPTH = 4
 _PINNED = {
     "npm": re2.compile(r".@v?\d+\.\d+\.\d+[\w.+-]*$|#[0-9a-f]{40}$"),
     "python": re2.compile(
@@ -36,11 +59,12 @@ _PINNED = {
 
 
 class Origin(enum.StrEnum):
-    """Where the code of a program comes from."""
+    """Where the code of a program comes from; what a reader must know first comes first."""
 
-    OWN = "in the plugin"
-    PINNED = "fetched when it starts, pinned"
     FETCHED = "fetched when it starts, not pinned"
+    MISSING = "not in the plugin"
+    PINNED = "fetched when it starts, pinned"
+    OWN = "in the plugin"
     MACHINE = "on the user's machine"
 
 
@@ -52,9 +76,101 @@ class StartedProgram(msgspec.Struct, frozen=True):
     what: str
 
 
+def commands_in(text: str) -> Iterator[list[str]]:
+    """The words of each simple command of a shell text."""
+    written, at = text.encode("utf-8", "replace"), 0
+    for segment in blank_quoted(written).translate(ENDS).split(b"\n"):
+        begin, at = at, at + len(segment) + 1
+        if segment.strip():
+            yield _words(_BACKSLASH.sub(r"/\1", written[begin : at - 1].decode("utf-8", "replace")))
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        # A quote begins in one command and ends in another.
+        return text.replace('"', "").replace("'", "").split()
+
+
+def unwrapped(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
+    """The commands that these words start in the end, without what only starts them; an empty one for what lies too
+    deep in texts to be read."""
+    while words:
+        name = name_of(words[0])
+        if (inner := _texts_of(name, words)) is not None:
+            for one in inner if depth < _DEPTH else ():
+                yield from unwrapped(one, depth + 1)
+            if depth == _DEPTH:
+                yield ()
+            return
+        if words[0].isdigit():
+            # The end of `2>&1`.
+            words = words[1:]
+        elif words[0].lstrip("0123456789").startswith(("<", ">")):
+            words = words[1 if words[0].strip("0123456789<>") else 2 :]
+        elif name in _WRAPPERS or _is_assignment(words[0]):
+            words = _behind(name, words[1:])
+        else:
+            break
+    if words:
+        yield words
+        if "--" in words and depth < _DEPTH and not _runner(words)[0]:
+            # Many programs start what stands behind it.
+            yield from unwrapped(words[words.index("--") + 1 :], depth + 1)
+
+
+def _behind(name: str, words: Sequence[str]) -> Sequence[str]:
+    """What stands behind the options of a wrapper."""
+    takes, signs = _WRAPPERS.get(name, ()), ("-", "/") if name == "start" else ("-",)
+    while words and (words[0].startswith(signs) or not words[0]):
+        if name == "env" and words[0].startswith(("-S", "--split-string")):
+            rest = words[0].removeprefix("--split-string").removeprefix("-S").removeprefix("=")
+            return _words(" ".join([rest, *words[1:]]))
+        words = words[2 if words[0] in takes else 1 :]
+    return words[1:] if name == "timeout" and words and words[0][:1].isdigit() else words
+
+
+def _texts_of(name: str, words: Sequence[str]) -> Iterator[Sequence[str]] | None:
+    """The commands of the text that a shell is given; None where it is given none."""
+    if name == "eval":
+        return commands_in(" ".join(words[1:]))
+    for at, word in enumerate(words[1:], 1):
+        option = word.lower()
+        if name == "cmd" and option.startswith(("/c", "/k", "/r")):
+            return commands_in(" ".join([word[2:], *words[at + 1 :]]))
+        if name in _WORDY_SHELLS and option[:2] in {"-c", "/c"} and "command".startswith(option[1:]):
+            return commands_in(" ".join(words[at + 1 :]))
+        if name not in _SHELLS | _WORDY_SHELLS:
+            return None
+        if name in _SHELLS and word.startswith("-") and not word.startswith("--") and "c" in word:
+            return _given_to(words[at + 1 :])
+        if name in _SCRIPTED and not word.startswith(("-", "+")) and words[at - 1][1:] not in {"o", "O"}:
+            return None
+    return None
+
+
+def _given_to(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """A text, and the words behind it, where it starts them."""
+    text = words[0] if words else ""
+    yield from commands_in(text)
+    if _ARGUMENTS.search(text):
+        yield from (words[1:], words[2:])
+
+
+def name_of(word: str) -> str:
+    return str(_ENDING.sub("", posixpath.basename(word.replace("\\", "/")).lower()))
+
+
+def _is_assignment(word: str) -> bool:
+    return "=" in word and word.partition("=")[0].isidentifier()
+
+
 def program_of(words: Sequence[str], paths: Collection[str]) -> StartedProgram:
-    """What these words start, in a plugin with these files. Invalid for a file that it has not, or cannot have."""
-    words = [*_unwrapped(words)] or [""]
+    """What one of these commands starts, in a plugin with these files. Invalid for a file that it has not, or cannot
+    have."""
+    if not words:
+        return StartedProgram(Origin.FETCHED, "what it is told to")
     kind, rest = _runner(words)
     if kind:
         packages = [*_packages(rest, kind)]
@@ -78,20 +194,15 @@ def _is_file(path: str) -> bool:
     return "." in posixpath.basename(path)[1:] or "/bin/" in f"/{path}"
 
 
-def _unwrapped(words: Sequence[str]) -> Iterator[str]:
-    begun = False
-    for word in words:
-        begun = begun or not (word in _WRAPPERS or ("=" in word and word.partition("=")[0].isidentifier()))
-        if begun:
-            yield word
-
-
 def _runner(words: Sequence[str]) -> tuple[str, Sequence[str]]:
-    program = posixpath.basename(words[0].replace("\\", "/")).removesuffix(".cmd").removesuffix(".exe")
-    long = _LONG_RUNNERS.get((program, words[1] if len(words) > 1 else ""))
-    if long:
-        rest = words[2:]
-        return long, rest[1:] if rest[:1] == ["run"] else rest
+    """What kind of package is fetched, and the words behind the runner, which options may stand before."""
+    program = name_of(words[0])
+    for at, word in enumerate(words[1:], 1):
+        if kind := _LONG_RUNNERS.get((program, word)):
+            rest = words[at + 1 :]
+            return kind, rest[1:] if rest[:1] == ["run"] else rest
+        if not word.startswith("-"):
+            break
     return _RUNNERS.get(program, ""), words[1:]
 
 

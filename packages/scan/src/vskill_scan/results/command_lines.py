@@ -27,7 +27,8 @@ _FUNCTION = re2.compile(
 _PROMPT = re2.compile(rb"(?m)^[ \t]*[$%>][ \t]+\S")
 #: What may hide an end of a command.
 _SPECIAL = (b"'", b'"', b"#", b"\\", b"<<")
-_ENDS = bytes.maketrans(b";|&()`", b"\n\n\n\n\n\n")
+#: Of `translate`: what ends a command ends its line.
+ENDS = bytes.maketrans(b";|&()`", b"\n\n\n\n\n\n")
 _DIGITS = b"0123456789"
 #: What stands before a command and is none.
 _BEFORE = frozenset(word.encode() for word in words("then do else elif if while until ! { time function"))
@@ -74,7 +75,7 @@ def command_lines(
     prompted = any(sign in text for sign in _PROMPT_SIGNS) and _PROMPT.search(text) is not None
     at = 0
     begins_line = True
-    for segment in plain.translate(_ENDS).split(b"\n"):
+    for segment in plain.translate(ENDS).split(b"\n"):
         start, at = at, at + len(segment) + 1
         given = segment.split(None, MOST_WORDS)
         has_prompt = begins_line and given[:1] and given[0] in _PROMPTS
