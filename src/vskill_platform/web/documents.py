@@ -1,7 +1,7 @@
 """The project's own documents: the Markdown files of `docs/` and those at the root, read once.
 
-In a checkout they are where they are written; a wheel carries a copy of `docs/` inside the package. Where neither is
-there, the list is empty, and the page says so.
+In a checkout they are where they are written; a wheel carries a copy of all of them inside the package. Where neither
+is there, the list is empty, and the page says so.
 """
 
 import posixpath
@@ -17,7 +17,6 @@ from vskill_core.release import release_numbers
 PACKAGE = Path(__file__).parents[1]
 #: Where they may be: inside the package, or two folders above it in a checkout.
 PLACES = (PACKAGE / "documents", PACKAGE.parents[1])
-ROOT_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 #: The index that people write: its headings and their order group the documents here too.
 INDEX = "docs/README.md"
 #: The last two groups: what the index does not name, and the decision records.
@@ -52,7 +51,7 @@ def read_documents(root: Path) -> Mapping[str, Document]:
     folder = root / "docs"
     if not folder.is_dir():
         return MappingProxyType({})
-    found = [root / name for name in ROOT_FILES if (root / name).is_file()] + sorted(folder.rglob("*.md"))
+    found = sorted(root.glob("*.md")) + sorted(folder.rglob("*.md"))
     made = [_document(path.relative_to(root).as_posix(), path.read_text("utf-8")) for path in found]
     return MappingProxyType({one.path: one for one in made})
 
