@@ -8,7 +8,9 @@ from click.testing import CliRunner, Result
 
 from tests.support.envs import run_until_quiet, submit_skill
 from vskill_client.main import cli as client
+from vskill_core.content import SkillFile
 from vskill_platform.cli import cli as platform
+from vskill_platform.intake.submit import submit_upload
 
 NAME = "upload~ann/skills/tidy"
 
@@ -51,6 +53,18 @@ def test_a_skill_is_found_installed_locked_and_verified(signed_in, project):
     Path("lock.json").write_text(call("lock", "tidy").stdout)
     assert "holds the 1 skills" in call("verify", folder, "--lock", "lock.json").stdout
     assert not Path("data").exists()
+
+
+def test_a_description_is_printed_without_its_markdown(signed_in, registry):
+    call, _ = signed_in
+    text = b"---\nname: marked\ndescription: Reads **all** of `it`.\n---\n# Marked\n"
+
+    async def publish(env) -> None:
+        await submit_upload((SkillFile("SKILL.md", "100644", text),), namespace="ann", slug="marked")
+        await run_until_quiet(env)
+
+    registry["do"](publish)
+    assert "Reads all of it." in call("search", "marked").stdout
 
 
 def test_a_folder_is_submitted_and_followed(signed_in, project, skill):

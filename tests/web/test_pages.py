@@ -355,6 +355,22 @@ async def test_a_shared_link_tells_title_and_description_and_no_picture(memory_s
     assert "og:image" not in told
 
 
+async def test_a_description_is_shown_to_people_without_its_markdown(memory_site):
+    """An answer for programs keeps it as its author wrote it."""
+    text = "Turns **slides** into `text`, see [more](https://example.org)."
+    manifest = f"---\nname: marked\ndescription: {text}\n---\n# Marked\n"
+    await submit_upload((SkillFile("SKILL.md", "100644", manifest.encode()),), namespace="ann", slug="marked")
+    await run_until_quiet(memory_site.env)
+    shown = "Turns slides into text, see more."
+    for path in ("/", "/skills", "/skills?q=marked", "/palette?q=marked", "/skills/upload~ann/skills/marked"):
+        page = await memory_site.page(path)
+        assert shown in page.text and "**" not in page.text, path
+    for path in ("/feed.xml", "/clawhub/api/v1/search?q=marked"):
+        assert shown in (await memory_site.client.get(path)).text, path
+    found = (await memory_site.client.get("/api/v1/skills/search?q=marked")).json()
+    assert found["results"][0]["description"] == text
+
+
 async def test_a_long_text_has_contents_whose_names_are_its_own(memory_site):
     """A heading called like a part of the page leads to the text, not to that part."""
     headings = ("Install", "Report", "Use `it`", "Limits")

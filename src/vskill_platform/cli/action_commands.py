@@ -2,8 +2,9 @@
 
 How the answer is printed is declared too: sentences, tables and details, in their order. A value is a field of the
 answer by its name (`details.id`), a sentence with fields in braces (`{kind} {target}`), or a function. Fields are
-written as people read them: times and durations, which the ends of their names tell, and lists. In a sentence,
-`{#skills}` is how many there are, and `{#skills:skill}` says `2 skills`. `--json` prints an answer as the API gives it.
+written as people read them: times and durations, which the ends of their names tell, lists, and descriptions as plain
+text. In a sentence, `{#skills}` is how many there are, and `{#skills:skill}` says `2 skills`. `--json` prints an answer
+as the API gives it.
 """
 
 import enum
@@ -22,6 +23,7 @@ from vskill_client.destination import Caller, run_with_caller
 from vskill_client.group import complete
 from vskill_client.output import UNKNOWN, plain, print_json, print_table, show_text_time
 from vskill_client.wire.base import TIME_FIELDS
+from vskill_core.plain_text import plain_text
 from vskill_core.plural import counted
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.wire import field_texts
@@ -116,6 +118,8 @@ def _read(item: object, field: str) -> object:
         return show_text_time(value)
     if field.endswith("_ms"):
         return show_duration(value)
+    if field == "description":
+        return plain_text(value)
     return ", ".join(value) if isinstance(value, tuple) else value
 
 

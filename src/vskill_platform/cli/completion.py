@@ -7,6 +7,7 @@ from click.shell_completion import CompletionItem
 
 from vskill_client.registries import remote_variables
 from vskill_core.errors import PlatformError
+from vskill_core.plain_text import plain_text
 from vskill_platform.cli.connection import LocalDestination
 
 #: Submissions that a shell offers, the latest first.
@@ -44,7 +45,7 @@ def _skills() -> list[tuple[str, str]]:
     from vskill_platform.actions.skills.catalogue import LIST_SKILLS, ListSkills
 
     listed = LocalDestination().run(lambda caller: caller.call(LIST_SKILLS, ListSkills(limit=100)))
-    return [(skill.name, skill.description[:80]) for skill in listed.skills]
+    return [(skill.name, plain_text(skill.description)[:80]) for skill in listed.skills]
 
 
 def _submissions() -> list[tuple[str, str]]:

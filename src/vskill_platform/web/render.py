@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from vskill_core.capability import describe_needs
+from vskill_core.plain_text import plain_text
 from vskill_core.plural import counted
 from vskill_platform import __version__
 from vskill_platform.actions.operation.system import SHOW_OVERVIEW
@@ -81,6 +82,7 @@ def environment() -> jinja2.Environment:
         web_address=web_address,
         mark_words=mark_words,
         code_spans=code_spans,
+        plain=plain_text,
         avatar=avatar_of,
         at_line=at_line,
         needs=lambda without: describe_needs(lacks_in(without)),

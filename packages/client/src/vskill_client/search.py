@@ -8,6 +8,7 @@ from vskill_client.destination import run_with_caller, tell_registries
 from vskill_client.output import json_option, print_json, print_table
 from vskill_client.wire import skills
 from vskill_core.capability import Lack, describe_needs
+from vskill_core.plain_text import plain_text
 from vskill_core.plural import counted
 
 #: The fields that narrow a search, with the values that they take, if there are only a few, and their help.
@@ -71,8 +72,7 @@ def _show(found: skills.SearchAnswer, words: str) -> None:
         click.echo(f"Did you mean: {found.did_you_mean}?")
     count = counted(found.total, "skill")
     rows = [
-        (one.name, " ".join(one.description.split()), tell_facts(one), one.vskill_installs)
-        for one in found.results
+        (one.name, plain_text(one.description), tell_facts(one), one.vskill_installs) for one in found.results
     ]
     print_table(count, ("name", "description", "facts", "installs"), rows)
     if found.truncated:

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.base import iso_time
+from vskill_core.plain_text import plain_text
 from vskill_platform.actions.principal import document_reader
 from vskill_platform.actions.skills.catalogue import list_unblocked
 from vskill_platform.domain.skills.catalogue import Sort
@@ -46,7 +47,7 @@ def _entry(skill: PublishedSkill, base: str) -> str:
     return (
         f"<entry><title>{xml_text(skill.name)}</title><id>{xml_text(address)}</id><link href={quoteattr(address)}/>"
         f"<published>{iso_time(skill.created_at)}</published><updated>{iso_time(skill.updated_at)}</updated>"
-        f"<author><name>{xml_text(skill.owner)}</name></author><summary>{xml_text(skill.description)}</summary></entry>"
+        f"<author><name>{xml_text(skill.owner)}</name></author><summary>{xml_text(plain_text(skill.description))}</summary></entry>"
     )
 
 

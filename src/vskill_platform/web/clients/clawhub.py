@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from vskill_client.wire.base import Asked, NoParameters
 from vskill_core.errors import Blocked, InvalidInput, NotFound, Withdrawn
+from vskill_core.plain_text import plain_text
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.people.account import WHO_AM_I
 from vskill_platform.actions.skills import skill_names
@@ -160,7 +161,7 @@ def _result(skill: PublishedSkill, slug: str, rank: int, among: int) -> dict[str
         "slug": slug,
         "ownerHandle": handle_of(skill),
         "displayName": skill.name or skill.slug,
-        "summary": skill.description or None,
+        "summary": plain_text(skill.description) or None,
         "version": skill.current_version,
         # They come in order of relevance, which is all that is known about it.
         "score": round(1 - rank / max(1, among), 3),
@@ -200,7 +201,7 @@ def _card(skill: PublishedSkill, slug: str) -> dict[str, Any]:
     card: dict[str, Any] = {
         "slug": slug,
         "displayName": skill.name or skill.slug,
-        "summary": skill.description or None,
+        "summary": plain_text(skill.description) or None,
         "tags": {"latest": skill.current_version} if skill.current_version else {},
         "stats": {"downloads": installs, "installsAllTime": installs, "versions": len(skill.versions)},
         "createdAt": skill.created_at,
