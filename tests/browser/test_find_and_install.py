@@ -89,3 +89,16 @@ def test_a_mistyped_search_leads_to_an_installed_skill(opened, server, terminal)
     assert {name: (place / name).read_bytes() for name in archive.namelist()} == {
         name: archive.read(name) for name in archive.namelist()
     }
+
+
+def test_on_a_phone_a_command_is_broken_between_words_and_behind_slashes_alone(opened):
+    """What is longer than a line is broken inside; what is selected is what the button copies."""
+    page = opened(viewport={"width": 390, "height": 844})
+    page.goto(CSV)
+    page.locator("label[for=client-own]").click()
+    shown = page.locator("#way-own .command__text")
+    broken = shown.locator("span").evaluate_all(
+        "all => all.filter(one => one.offsetHeight > 1.5 * all[0].offsetHeight).map(one => one.innerText)"
+    )
+    assert all(one.endswith(".whl") for one in broken), broken
+    assert shown.inner_text() == page.locator("#way-own [data-copy]").get_attribute("data-copy")

@@ -42,7 +42,7 @@ NOT_RUN = {
     "vskill-platform install": "by the wheel, in an environment of its own: tests/cli/test_laptop.py",
 }
 
-_COMMAND = re.compile(r'class="command__text">([^<]*)<')
+_COMMAND = re.compile(r'class="command__text">(.*?)</code>')
 _SPAN = re.compile(r"`([^`\n]+)`")
 _ASSIGNED = r"(?:[A-Z_]+=\S+ )*"
 _BEGINS = re.compile(rf"{_ASSIGNED}(?:{'|'.join(map(re.escape, PROGRAMS))}) \S|export \S")
@@ -95,7 +95,7 @@ def page_lines(registry: Registry, path: str, **headers: str) -> list[PrintedLin
     """Of a page of the registry."""
     page = registry.get(path, headers={"accept": "text/html", **headers})
     assert page.status_code == 200
-    return [PrintedLine(path, html.unescape(one)) for one in _COMMAND.findall(page.text)]
+    return [PrintedLine(path, html.unescape(re.sub("<.*?>", "", one))) for one in _COMMAND.findall(page.text)]
 
 
 def document_lines(path: str) -> list[PrintedLine]:

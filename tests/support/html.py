@@ -19,15 +19,25 @@ class Page(HTMLParser):
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.texts: list[str] = []
         self._open: list[str] = []
+        self._in_command = False
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        # A command is one text, whatever its pieces.
+        if "command__text" in self.elements[-1][1].get("class", "").split():
+            self._in_command = True
+            self.texts.append("")
 
     def handle_data(self, data):
-        if data.strip():
+        if self._in_command:
+            self.texts[-1] += data
+        elif data.strip():
             self.texts.append(data)
+
+    def handle_endtag(self, tag):
+        self._in_command = self._in_command and tag != "code"
 
     @property
     def text(self) -> str:

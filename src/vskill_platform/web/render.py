@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import jinja2
+import re2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -82,6 +83,7 @@ def environment() -> jinja2.Environment:
         web_address=web_address,
         mark_words=mark_words,
         code_spans=code_spans,
+        command_pieces=command_pieces,
         plain=plain_text,
         avatar=avatar_of,
         at_line=at_line,
@@ -107,6 +109,11 @@ def code_spans(text: str) -> list[tuple[str, bool]]:
     if len(pieces) % 2 == 0:
         pieces[-2:] = ["`".join(pieces[-2:])]
     return [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
+
+
+def command_pieces(text: str) -> list[str]:
+    """A command cut where a line may end: spaces, words, and the parts of an address, each with its slash."""
+    return re2.findall(r"\s+|[^\s/]*/+|[^\s/]+", text)
 
 
 def at_line(query: str, line: int) -> str:
