@@ -303,6 +303,78 @@ async def test_an_update_that_gains_a_program_a_server_or_a_hook_reaches_nobody_
     assert data.decode() in (await clone_texts(client, ADDRESS)).texts
 
 
+GIT = "git+https://github.com/ann/server"
+NPX, UVX = {"type": "stdio", "command": "npx"}, {"type": "stdio", "command": "uvx"}
+EVERYTHING = {
+    **PLUGIN,
+    "mcp.json": servers(
+        own={"type": "stdio", "command": "./bin/serve.sh"},
+        pinned={**NPX, "args": ["-y", "@ann/server@1.2.3"]},
+        loose={**NPX, "args": ["-y", "@ann/loose"]},
+        git={**UVX, "args": ["--from", GIT, "serve"]},
+        commit={**UVX, "args": ["--from", f"{GIT}@{'a' * 40}", "serve"]},
+        docs={**REMOTE, "headers": {"X-Tenant": "${TENANT}"}},
+    ),
+    "bin/serve.sh": ("100755", b"#!/bin/sh\necho ready\n"),
+    "hooks/hooks.json": hooks(),
+    "commands/go.md": b"Go.\n",
+    "agents/critic.md": b"Criticise.\n",
+    "com.example.client/rules.txt": b"Rules.\n",
+}
+
+
+async def test_every_kind_of_part_is_reviewed_on_the_card_and_in_the_comparison(env, server, client):
+    """With its file and line, from the submission to the page; what is fetched when it starts is said to be unread."""
+    files = {path: data for path, data in EVERYTHING.items() if path != "mcp.json"}
+    repo = server.repo("ann/tools", files)
+    skill = await published(env)
+    repo.commit(EVERYTHING)
+    await submit_repository(URL)
+    await run_until_quiet(env)
+    record = await state_of()
+    assert record.state is State.NEEDS_REVIEW, record.why
+    found = await FINDINGS(env, OPERATOR_ACTOR, RunFindings(submission_id=record.id))
+    told = [
+        (one.kind, one.value) for one in found.capabilities or () if one.kind in {"program", "server", "hook"}
+    ]
+    pin = f"{GIT}@{'a' * 40}"
+    assert told == [
+        ("program", "./bin/serve.sh (in the plugin)"),
+        ("program", "npx -y @ann/loose (fetched when it starts, not pinned)"),
+        ("program", "npx -y @ann/server@1.2.3 (fetched when it starts, pinned)"),
+        ("program", f"uvx --from {GIT} serve (fetched when it starts, not pinned)"),
+        ("program", next(value for _, value in told if value.startswith(f"uvx --from {pin} serve (fetched"))),
+        ("server", next(value for kind, value in told if kind == "server")),
+        ("hook", "Stop: true 0"),
+    ]
+    assert told[5][1].startswith(f"{REMOTE['url']} [X-Tenant; ") and "${TENANT}" not in told[5][1]
+    await approve(record.id, by="admin:eve", reason="I know it")
+    await run_until_quiet(env)
+    report = (await client.get(f"/api/v1/skills/{skill.canonical}/security")).json()
+    placed = {(one["kind"], one["value"]): (one["file"], one["line"]) for one in report["capabilities"]}
+    assert {placed[one] for one in told} == {("mcp.json", 1), ("hooks/hooks.json", 1)}
+    unread = sorted(value.split()[3].rstrip(",") for kind, value in placed if kind == "unread")
+    assert unread == ["@ann/loose", "@ann/server@1.2.3", GIT, pin]
+    compared = await client.get(f"/api/v1/skills/{skill.canonical}/versions/compare?from=1.2.0&to=1.2.1")
+    added = [(one["kind"], one["value"]) for one in compared.json()["capabilities"]["added"]]
+    assert set(told[:6]) <= set(added) and told[6] not in added
+    page = (
+        (await client.get(f"/skills/{skill.canonical}"))
+        .text.partition('"parts"')[2]
+        .partition("</section>")[0]
+    )
+    for word in (
+        "loose",
+        "commands/go.md",
+        "agents/critic.md",
+        "com.example.client",
+        "/-/tidy",
+        "/-/rename",
+        "Stop",
+    ):
+        assert word in page, word
+
+
 SKILL = {"skills/a/SKILL.md": skill_md("a")}
 MEGABYTE = b" " * 1_000_000
 
