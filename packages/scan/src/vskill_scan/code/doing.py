@@ -8,6 +8,7 @@ import re2
 
 from vskill_scan.code.statements import LONGEST_TEXT, CodeStatement
 from vskill_scan.places import KEY_NAMES, SECRET_PATHS, TELLING_PATHS, is_broad, persists_at, secret_at
+from vskill_scan.reading.outline import COMMANDS
 from vskill_scan.words import words
 
 _SHELL = r"(?:ba|z|da|k|a|fi)?sh|python[\d.]*|node|perl|ruby|php"
@@ -23,11 +24,12 @@ _ALONE = re2.compile(
     rb"\d_?decode|decodebytes|a2b_|fromhex|unhexlify|codecs\.dec|decompress|\bxxd\b|printf\s+.%b|"
     rb"(?:pickle|marshal|dill)\W{0,3}load|getattr\s*\([^()\n]{0,120}\)\s*\(|=\s*getattr\s*\(|\bbuiltins\b|__import__|"
     rb"import_module|"
+    rb"\w(?:''|\"\")\w|\w'\w+'\w|\w\"\w+\"\w|\$'|(?:^|[;&|(`])[ \t]*\w*\\\w|\\x[2-7]|"
     rb"/dev/(?:tcp|udp)|\b(?:nc|ncat|netcat|socat)\s|\bsocket\s*\.\s*socket|open_connection|create_connection|websocket|"
     rb"bytes\s*\([^\n]*\bfor\b|(?:^|[^\w-])rm\s[^\n]*(?:[\s\"'](?:/|\*|C:)|~|HOME|/(?:home|users|etc|usr|var)\b)|"
     rb"rmtree\s*\(|[\w./~$-][\"']\s*\+\s*[\"'][\w./~$-]|"
-    rb"environ(?:[^\w.\[]|\.(?:items|values)|$)|printenv|(?:^|[;|&($`])\s*(?:env|set|(?:export|"
-    rb"declare)\s+-[px])\s*(?:$|[|>;)`])|"
+    rb"environ(?:[^\w.\[]|\.(?:items|values)|$)|printenv|(?:(?:^|[;|&($`])\s*set|\benv|"
+    rb"\b(?:export|declare)\s+-[px])\s*(?:$|[|>;)`])|"
     rb"[\"'/]\.(?:ssh|aws|docker|kube|gnupg|azure|cargo|oci|mozilla|claude|codex|cursor|gemini|openclaw|clawdbot|"
     rb"moltbot)[\"']|\.pth\b|" + TELLING_PATHS.pattern
 )
@@ -157,7 +159,13 @@ _RUNS = {
 _GIVEN = re2.compile(
     rf"{_FIRST}(?:\S*/)?({_SHELL})\s+(?:-\w+\s+)*[\"']?(?:\$[({{]?\w|`|<\()|^[\"']?(\$\w+)[\"']?\s*$"
 )
-_SCRIPT = re2.compile(r"\b(?:ba|z|da|k)?sh\s+(?:-\w+\s+)*-\w*c\s+(?:\"([^\"]*)\"|'([^']*)')")
+_SCRIPT = re2.compile(
+    r"\b((?:ba|z|da|k)?sh|python)[\d.]*\s+(?:-\w+\s+)*-\w*c\s+(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')"
+)
+_INTERPRETER = re2.compile(
+    rf"{_FIRST}(?:\S*/)?((?:ba|z|da|k|a)?sh|python)[\d.]*(?:\s+-\w*)*\s*(?:$|[;&|<>)\n])"
+)
+_INTERPRETED = {"python": "python"}
 _PROGRAM = re2.compile(
     r"^(?:(?:sudo|nohup|exec|env|time|then|do|else|\{|!)\s+)*[\"']?(?:[^\s\"'|;&]*/)?([^\s\"'|;&/]+)"
 )
@@ -167,7 +175,7 @@ _REVERSE = re2.compile(
     r"\b(?:nc|ncat|netcat)\s(?:[^\n;|]*\s)?(?:-e|-c|-lvpe|--exec|--sh-exec)\s|\bsocat\s[^\n;|]*(?i:exec|system):|"
     r"(?:^|\s)\d*<?>>?&?\s*[\"']?/dev/(?:tcp|udp)/"
 )
-_REMOVES = re2.compile(r"(?:^|[\s;&|(])rm\s+([^;&|\n]*)|\brmtree\(\s*\"([^\"]*)\"")
+_REMOVES = re2.compile(r"(?:^|[\s;&|(`])(?:\S*/)?rm\s+([^;&|\n)`]*)|\brmtree\(\s*\"([^\"]*)\"")
 _BROAD = frozenset(words("/ /* ~ ~/ ~/* $HOME $HOME/ $HOME/* ${HOME} /home /Users /etc /usr /var C:\\ C:/"))
 _WRITTEN = {
     "python": re2.compile(
@@ -201,7 +209,8 @@ _ASSIGNED = re2.compile(
 )
 _DECLARED = re2.compile(r"^(?:(?:export|local|readonly|declare|typeset|then|do|else|if|\{)\s+(?:-\w+\s+)*)*")
 _LOOP = re2.compile(r"^for\s+(\w+)\s+in\s+([^\n]*)")
-_OUTPUT = re2.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
+LITERAL_MARK = re2.compile(r"<<-?\s*[\\\"']")
+OUTPUT = re2.compile(r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
 _LITERAL = re2.compile(
     r"^[\s(]*(?:(?:pathlib\.)?(?:Path|PurePath|str)\(|os\.path\.\w+\(|"
     r"os\.fspath\()*\s*\"([^\"]*)\"((?:\s*,\s*\"[^\"]*\")*)[\s)]*"
@@ -327,10 +336,22 @@ def run_by(language: str, said: CodeStatement) -> Iterator[str]:
         yield "sh" if how.startswith("$") else how
 
 
-def scripts_in(text: str) -> list[str]:
-    """Command lines that a shell is given."""
-    found = _SCRIPT.finditer(text) if "sh " in text and "c " in text else ()
-    return [one.group(1) or one.group(2) or "" for one in found]
+def scripts_in(text: str) -> list[tuple[str, str]]:
+    """Code that an interpreter is given in quotes, with its language."""
+    found = _SCRIPT.finditer(text) if "c " in text else ()
+    return [(one.group(2) or one.group(3) or "", _INTERPRETED.get(one.group(1), "bash")) for one in found]
+
+
+def hides_command(written: bytes) -> bool:
+    """Whether quotes inside the name of a command hide which one it is."""
+    first = b"".join(written.split(None, 1)[:1]).strip(b"\"'\\")
+    return first.translate(None, b"\"'\\") in COMMANDS and first not in COMMANDS
+
+
+def takes_code(text: str) -> str:
+    """The language of what a command reads from its input and runs; "" where it does not."""
+    found = _INTERPRETER.search(text)
+    return _INTERPRETED.get(found.group(1), "bash") if found is not None else ""
 
 
 def programs_in(text: str) -> list[str]:
@@ -410,7 +431,7 @@ def shell_variables(text: str) -> Iterator[tuple[str, str]]:
     at = _DECLARED.match(text).end()
     while given := _ASSIGNED.match(text, at):
         at = given.end()
-        yield given.group(1), _OUTPUT.sub("", given.group(2).strip("\"'"))
+        yield given.group(1), OUTPUT.sub("", given.group(2).strip("\"'"))
 
 
 def literal_of(said: CodeStatement) -> str:

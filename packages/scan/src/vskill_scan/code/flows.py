@@ -6,7 +6,7 @@ touches each other. It looks for code that takes a secret and sends it, not for 
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import re2
 
@@ -17,6 +17,7 @@ from vskill_scan.code.statements import (
     CodeStatement,
     PythonReader,
     ShellReader,
+    ShellStatement,
     Value,
     python_statements,
     shell_statements,
@@ -43,6 +44,8 @@ MOST_FACTS = 10_000
 MOST_LOOKED_FOR = 200
 #: Steps that one statement takes that is read, and each character that is put into it for a name.
 STATEMENT_STEPS, INSERTED_STEPS = 4, 3
+#: Of code that is run by code.
+DEEPEST = 8
 #: More code in one piece is not read.
 MOST_CODE_BYTES = 512 * 1024
 TOO_LARGE = f"not fully read: more than {MOST_CODE_BYTES} bytes of code in one piece"
@@ -103,40 +106,41 @@ class _Program:
         #: whether any file was written
         self._stored = False
         self._left = MOST_COMMAND_LINES
-        self._at = self._length = 0
+        self._at = self._length = self._depth = 0
 
     def read(self, block: CodeBlock, hits: list[int]) -> None:
         """`hits` are the places of words that tell."""
         code, language = self._layer.flowing, block.language
-        cut = python_statements if language == "python" else shell_statements
-        for start, end in cut(code, block.start, block.end):
-            written = code[start:end]
+        for start, end, written, documents in _statements(language, code, block.start, block.end):
             # It begins behind a line that goes on, too.
-            stripped = written.strip().lstrip(b"\\ \t\r\n")
+            stripped = code[start:end].lstrip(b"\\ \t\r\n")
             before = bisect_left(hits, start)
-            if (before < len(hits) and hits[before] <= end) or self.names_known(stripped):
+            self._at, self._length = end - len(stripped), len(stripped.rstrip())
+            if (before < len(hits) and hits[before] <= end) or self.names_known(written):
                 self._check(STATEMENT_STEPS)
-                self._at, self._length = start + written.index(stripped[:1]), len(stripped)
-                self._statement(language, stripped.decode("utf-8", "replace"), _NO_TAGS)
-            elif doing.sets_a_name(language, stripped):
-                said = self._readers[language].read(stripped.decode("utf-8", "replace"))
-                self._give(language, said, _NO_TAGS)
+                if language == "bash" and doing.hides_command(stripped):
+                    self._fact("command.assembled")
+                self._statement(language, written, _NO_TAGS, documents)
+            elif doing.sets_a_name(language, written):
+                self._give(language, self._said(language, written), _NO_TAGS)
 
     def names_known(self, written: bytes) -> bool:
         """Whether it names something that is worth following."""
         return len(self._tagged) > MOST_LOOKED_FOR or any(name in written for name in self._tagged)
 
-    def _command(self, text: str, tags: frozenset[str]) -> frozenset[str]:
-        """A command line that the code runs, with the tags of what is put into it; the tags of what it writes."""
+    def _command(self, text: str, tags: frozenset[str], language: str = "bash") -> frozenset[str]:
+        """Code that the code runs, with the tags of what is put into it; the tags of what it writes."""
         self._left -= 1
-        if self._left < 0:
+        code = text.encode("utf-8", "replace")
+        if self._left < 0 or self._depth > DEEPEST:
             self._layer.unread = TANGLED
             return _NO_TAGS
-        code = text.encode("utf-8", "replace")
+        self._depth += 1
         found = [
-            self._statement("bash", code[start:end].decode("utf-8", "replace").strip(), tags)
-            for start, end in shell_statements(code, 0, len(code))
+            self._statement(language, written, tags, documents)
+            for _, _, written, documents in _statements(language, code, 0, len(code))
         ]
+        self._depth -= 1
         return _NO_TAGS.union(*found)
 
     def _fact(self, name: str, /, **attributes: str) -> None:
@@ -148,29 +152,51 @@ class _Program:
 
     # One statement.
 
-    def _statement(self, language: str, written: str, given: frozenset[str]) -> frozenset[str]:
-        """Reads one; the tags of what it comes to."""
+    def _said(self, language: str, code: bytes) -> CodeStatement:
+        written = code.decode("utf-8", "replace").strip()
         said = self._readers[language].read(written)
         self._check(INSERTED_STEPS * max(0, len(said.text) - len(written)))
+        return said
+
+    def _statement(
+        self, language: str, code: bytes, given: frozenset[str], documents: Sequence[bytes] = ()
+    ) -> frozenset[str]:
+        """Reads one; the tags of what it comes to."""
+        said = self._said(language, code)
         if language == "bash":
             plain = blank_quoted(said.text.encode("utf-8", "replace")).decode("utf-8", "replace")
             said = said._replace(plain=plain)
+            runs = doing.takes_code(plain) if documents else ""
+            for document in documents:
+                if runs:
+                    given |= self._command(document.decode("utf-8", "replace"), given, runs)
+                else:
+                    said = self._with_document(said, document)
         tags = given | self._carried(said) | self._sources(language, said)
         if language == "python":
             tags |= self._started(said.text, tags)
-            if "import" in written:
+            if "import" in said.text:
                 self._imported(said.text)
         else:
-            tags = tags.union(*(self._command(script, tags) for script in doing.scripts_in(said.text)))
+            tags = tags.union(
+                *(self._command(script, tags, of) for script, of in doing.scripts_in(said.text))
+            )
             self._run_files(said.text)
             if doing.opens_shell(said.plain):
                 self._fact("reverse.shell")
-            if self._is_assembled(written, said.text):
+            if self._is_assembled(code.decode("utf-8", "replace").strip(), said.text):
                 self._fact("command.assembled")
         self._does(language, said, tags)
         self._write(language, said.text, tags)
         self._give(language, said, tags)
         return tags
+
+    def _with_document(self, said: CodeStatement, document: bytes) -> CodeStatement:
+        """With what it is given as input, and the outputs that are put into that."""
+        inside = self._said("bash", document)
+        outputs = [] if doing.LITERAL_MARK.search(said.text) else doing.OUTPUT.findall(inside.text)
+        text, plain = f"{said.text}\n{inside.text}", "\n".join((said.plain, *outputs))
+        return said._replace(text=text, plain=plain, used=[*said.used, *inside.used])
 
     def _does(self, language: str, said: CodeStatement, tags: frozenset[str]) -> None:
         """What a statement sends, runs and deletes."""
@@ -339,6 +365,14 @@ class _Program:
             self._tagged.add(name.removeprefix(STORED).encode("utf-8", "replace"))
         before = self._names.get(name, _NOTHING)
         self._names[name] = Value(before.tags | value.tags, value.text[:LONGEST_TEXT] or before.text)
+
+
+def _statements(language: str, code: bytes, start: int, end: int) -> Iterator[ShellStatement]:
+    if language == "bash":
+        return shell_statements(code, start, end)
+    return (
+        ShellStatement(first, stop, code[first:stop]) for first, stop in python_statements(code, start, end)
+    )
 
 
 def _program(text: str) -> str:

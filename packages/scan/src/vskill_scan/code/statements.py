@@ -1,13 +1,13 @@
 """Code cut into statements, each with what is known of its names put in their places: what a pattern sees is what runs.
 Nothing is parsed, and the time is linear in the code."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import re2
 
-from vskill_scan.results.command_lines import blank_quoted
+from vskill_scan.results.command_lines import Quotes
 
 #: Of what is known of one name, and of what is put for names in one statement, in characters.
 LONGEST_TEXT, MOST_INSERTED = 1000, 32 * 1024
@@ -50,9 +50,21 @@ _ALONE = re2.compile(r"(^|[^\w)\]\"'])\(([\w.]+)\)\(")
 _IMPORTED = re2.compile(r"(?:__import__|\bimport_module|importlib\.\w+)\(\s*\"([\w.]+)\"\s*\)")
 _MEMBER = re2.compile(r"\bgetattr\(\s*([\w.]+)\s*,\s*\"(\w+)\"\s*\)")
 _BUILTIN = re2.compile(r"\b(?:__builtins__|builtins)\.")
-#: Where a document begins, or a pipe goes on, a line does not end.
 _APART = str.maketrans(",()", "   ")
-_SHELL_END = re2.compile(rb"[^<]<<-?[ \t\\\"']*\w[^\n]*\n|\|[ \t]*\n|[\n;()]|&&|\|\|")
+#: Where a pipe goes on, a line does not end.
+_SHELL_END = re2.compile(rb"\|\||\|\s*\n|[\n;()]|&&")
+_SHELL_ENDS = frozenset((b"\n", b";", b"&&", b"||"))
+#: What needs no quotes, and what backslashes stand for.
+_PLAIN_WORD = re2.compile(rb"^[\w./~:@%+,-]*$")
+_CODED = re2.compile(r"\\(?:x([0-9a-fA-F]{2})|u00([0-9a-fA-F]{2})|([0-3][0-7]{2}))")
+#: What stands before a command and is none: the label of a case, words of the shell, settings, and what starts it.
+_LABEL = re2.compile(r"^[^\s()=$;&`\"']+\)\s+")
+_BEFORE_COMMAND = re2.compile(
+    r"(?m)(^|[;&|(`])\s*(?:(?:(?:\w+\s*\(\)|function\s+\w+(?:\s*\(\))?)\s*\{|[{!]|then|do|else|elif|if|while|until|"
+    r"time|coproc|command(?:\s+-p)?|\w+=(?:\"[^\"`$]*\"|'[^']*'|\"?\$\w+\"?|[^\s\"'`$(]*)|(?:\S*/)?(?:sudo|doas|nohup|env|"
+    r"exec|builtin|nice|timeout|stdbuf|setsid|xargs|caffeinate)(?:\s+(?:-[ugI]\s+\S+|-\S+|\d+\w*|\w+=\S*))*)\s+)+"
+    r"([^\s|&;<>()#][^\s=]*(?:\s|$))"
+)
 _EXPANSION = re2.compile(r"\$\{?[!#]?(\w+)(?:(:?-)([^{}]*)|[^\w{}\s\"'/$][^{}\s]*)?\}|\$(\w+)")
 #: How signs end before the `=` of what is changed in its place.
 _ADDED = tuple("+-*/%|&^@")
@@ -137,25 +149,72 @@ def compact(written: str) -> str:
     return "".join((*out, written[at:]))
 
 
-def shell_statements(code: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where the pipelines begin and end, each with the documents in it."""
-    depth, at = 0, start
-    for token in _SHELL_END.finditer(blank_quoted(code[start:end])):
-        sign, stop = token.group(), start + token.start()
+class ShellStatement(NamedTuple):
+    """A pipeline."""
+
+    start: int
+    end: int
+    #: with its words as the shell reads them, without comments and documents
+    written: bytes
+    #: as written, but for their last lines
+    documents: Sequence[bytes] = ()
+
+
+def shell_statements(code: bytes, start: int, end: int) -> Iterator[ShellStatement]:
+    """The pipelines, each with the documents in it."""
+    text = code[start:end]
+    quotes = Quotes(text)
+    documents = dict(quotes.documents)
+    pieces = iter(sorted((*quotes.pieces, *quotes.documents)))
+    begins, ends = next(pieces, (len(text), 0))
+    for first, stop in _pipelines(quotes.plain, documents):
+        at, out, inside = first, [], []
+        while begins < stop:
+            out.append(text[at:begins])
+            if begins in documents:
+                inside.append(text[begins + 1 : ends].rpartition(b"\n")[0])
+            else:
+                out.append(_unquoted(text, begins, ends))
+            at = ends
+            begins, ends = next(pieces, (len(text), 0))
+        out.append(text[at:stop])
+        yield ShellStatement(start + first, start + stop, b"".join(out), inside)
+
+
+def _pipelines(plain: bytes, documents: Container[int]) -> Iterator[tuple[int, int]]:
+    depth, at = 0, 0
+    for token in _SHELL_END.finditer(plain):
+        sign, stop = token.group(), token.start()
         if sign == b"(":
             depth += 1
         elif sign == b")":
             depth = max(0, depth - 1)
-        elif sign[1:] in (b"", b"&", b"|") and (not depth or _is_whole(code, at, stop)):
+        elif sign in _SHELL_ENDS and stop not in documents and (not depth or stop - at > LONGEST_STATEMENT):
             yield at, stop
-            depth, at = 0, start + token.end()
-    yield at, end
+            depth, at = 0, token.end()
+    yield at, len(plain)
 
 
-def _is_whole(code: bytes, at: int, stop: int) -> bool:
-    """Quotes inside an output that stands in quotes leave a bracket open that is closed in the text."""
-    opened, closed = code.count(b"(", at, stop), code.count(b")", at, stop)
-    return opened <= closed or stop - at > LONGEST_STATEMENT
+def _unquoted(text: bytes, start: int, end: int) -> bytes:
+    """A quoted part of a word without its quotes, where it does not need them; "" for a comment."""
+    piece = text[start:end]
+    if piece[:1] == b"#" or piece == b"\\\n":
+        return b""
+    inner = piece.lstrip(b"$")[1:] if piece[:1] == b"\\" else piece.lstrip(b"$")[1:-1]
+    if piece[:1] == b"$":
+        inner = decoded(inner.decode("utf-8", "replace")).encode("utf-8", "replace")
+        piece = b"'%s'" % inner.replace(b"'", b'"')
+    is_apart = not inner and not (text[start - 1 : start] + text[end : end + 1]).strip()
+    return piece if is_apart or not _PLAIN_WORD.match(inner) else inner
+
+
+def decoded(text: str) -> str:
+    """A text with the signs that are written by their numbers."""
+    return _CODED.sub(_sign, text) if "\\" in text else text
+
+
+def _sign(found: "re2._Match[str]") -> str:
+    return chr(int(found.group(1) or found.group(2) or found.group(3), 8 if found.group(3) else 16))
 
 
 class PythonReader:
@@ -293,6 +352,7 @@ class _Fold:
             self._out.append(name)
 
     def _string(self, text: str, *, inserts: bool) -> None:
+        text = decoded(text)
         if inserts and "{" in text:
             text = _INSERTED.sub(self._insert, text)
         if self._open is not None and len(self._between) < 2:
@@ -330,6 +390,7 @@ class ShellReader:
     def read(self, written: str) -> CodeStatement:
         used: list[Used] = []
         room = MOST_INSERTED
+        written = _BEFORE_COMMAND.sub(r"\1\2", _LABEL.sub("", written))
 
         def expand(found: "re2._Match[str]") -> str:
             nonlocal room

@@ -4,6 +4,7 @@ rest is split where a command ends. One pass, in time linear in the text.
 The capability card needs the programs of every command in every skill; `flows` cuts what is telling into statements.
 """
 
+from bisect import bisect_right
 from collections.abc import Container, Iterator
 
 import msgspec
@@ -16,9 +17,16 @@ MOST_WORDS = 24
 #: Of one command, in bytes.
 LONGEST = 2_000
 
-_TOKEN = re2.compile(
-    rb"(?ms)\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?:^|[\s;|&(])#[^\n]*|<<-?[ \t]*\\?[\"']?[A-Za-z_]\w*[\"']?"
+#: What may hide the end of a command: outside of quotes, in an output that stands in double quotes, and in these.
+_PIECE = (
+    rb"(?ms)\\.|\$?\(\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)\)|\$'(?:[^'\\]|\\.)*'|'[^']*'|\"(?:[^\"\\$`]|\\.)*\"|"
+    rb"\"|(?:^|[\s;|&(])#[^\n]*|<<<|<<-?[ \t]*(?:\\?[^\s;|&<>()'\"\\$`]|'[^'\n]*'|\"[^\"\n]*\")+"
 )
+_TOKEN, _NESTED = re2.compile(_PIECE), re2.compile(_PIECE + rb"|[()`]")
+_QUOTED = re2.compile(rb"(?s)\\.|\$[({]|[\"`}]")
+_HIDING = (b"\\", b"'", b'"', b"$")
+_QUOTES, _CLOSERS = (b'"', b"}"), {b"$(": b")", b"${": b"}", b"`": b"`"}
+_OUTPUT = re2.compile(rb"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`")
 _CASE_LABEL = re2.compile(rb"(?m)^[ \t]*[^\s()=$;]+(?:[ \t]*\|[ \t]*[^\s()=$;]+)*\)")
 _LIST = re2.compile(rb"[A-Za-z_]\w*\+?=\([^)]*\)|\(\([^)]*\)\)")
 _FUNCTION = re2.compile(
@@ -127,62 +135,132 @@ def _is_assignment(word: bytes) -> bool:
 def blank_quoted(text: bytes) -> bytes:
     """The text at the same length, with letters instead of what stands in quotes, and spaces instead of comments,
     documents, labels of `case`, lists, sums and line breaks that are escaped."""
-    plain = bytearray(text)
-    if any(special in text for special in _SPECIAL):
-        _blank_tokens(text, plain)
-    for pattern, sign in ((_CASE_LABEL, b";;"), (_LIST, b"=("), (_LIST, b"((")):
-        if sign in plain:
-            for one in pattern.finditer(bytes(plain)):
-                _fill(plain, one.start(), one.end(), b" ")
-    return bytes(plain)
+    return Quotes(text).plain
 
 
-def _blank_tokens(text: bytes, plain: bytearray) -> None:
-    skip = 0
-    # A document that never ends is looked for once, or many of them would take quadratic time.
-    documents = True
-    for token in _TOKEN.finditer(text):
-        start, end = token.span()
-        if start < skip:
-            continue
-        first = text[start]
-        if first == ord("'"):
-            _fill(plain, start, end, b"x")
-        elif first == ord('"'):
-            _blank_double(plain, start, end)
-        elif first == ord("\\"):
-            plain[start:end] = b"  " if text[start + 1 : end] == b"\n" else b"xx"[: end - start]
-        elif first == ord("<"):
-            mark = text[start:end].strip(b"<- \t\\\"'")
-            skip = _blank_document(text, plain, end, mark) if documents else -1
-            documents = skip >= 0
-        else:
-            _fill(plain, start + (first != ord("#")), end, b" ")
+class Quotes:
+    """What of a shell text is quoted, a comment or a document. What runs inside double quotes is none of these."""
 
+    def __init__(self, text: bytes) -> None:
+        #: where each quoted or escaped part of a word, and each comment, begins and ends
+        self.pieces: list[tuple[int, int]] = []
+        #: from the line break before each document to the end of its last line
+        self.documents: list[tuple[int, int]] = []
+        self._text, self._blanked = text, bytearray(text)
+        #: of documents that begin with the next line, as written
+        self._marks: list[bytes] = []
+        #: what closes all that is open, and where that begins
+        self._open: list[tuple[bytes, int]] = []
+        #: whether double quotes close
+        self._closes = True
+        self._lines: dict[bytes, list[int]] = {}
+        at = 0 if any(special in text for special in _SPECIAL) else len(text)
+        while at < len(text):
+            at = self._read(at)
+        self.plain = bytes(self._blanked)
+        for pattern, sign in ((_CASE_LABEL, b";;"), (_LIST, b"=("), (_LIST, b"((")):
+            if sign in self.plain:
+                for one in pattern.finditer(bytes(self._blanked)):
+                    self._fill(one.start(), one.end(), b" ")
+                self.plain = bytes(self._blanked)
 
-def _blank_double(plain: bytearray, start: int, end: int) -> None:
-    """What is run inside the quotes stays; the quotes end no word."""
-    if plain.find(b"$(", start, end) >= 0 or plain.find(b"`", start, end) >= 0:
-        plain[start : start + 1] = plain[end - 1 : end] = b"x"
-    else:
-        _fill(plain, start, end, b"x")
+    def _read(self, at: int) -> int:
+        """Read until quotes open or close, or documents begin; where to go on."""
+        text, top = self._text, self._open[-1][0] if self._open else b""
+        is_quoted = top in _QUOTES
+        for token in (_QUOTED if is_quoted else _NESTED if top else _TOKEN).finditer(text, at):
+            start, end = token.span()
+            if self._marks and not is_quoted and (line_end := text.find(b"\n", at, start + 1)) >= 0:
+                return self._skip_documents(line_end)
+            if is_quoted:
+                self._fill(at, start, b"x")
+            at = end
+            if (self._quoted if is_quoted else self._bare)(text[start:end], start, end):
+                return at
+        if self._marks and (line_end := text.find(b"\n", at)) >= 0:
+            return self._skip_documents(line_end)
+        if self._open:
+            # These quotes never close, so they are none.
+            self._closes, at = False, self._open[0][1]
+            self._blanked[at:] = text[at:]
+            self._open.clear()
+            self.pieces = [one for one in self.pieces if one[0] < at]
+            self.documents = [one for one in self.documents if one[0] < at]
+            return at + 1
+        return len(text)
 
+    def _bare(self, sign: bytes, start: int, end: int) -> bool:
+        """Outside double quotes; whether something else is read from here on."""
+        if sign in (b")", b"`"):
+            is_closed = self._open[-1][0] == sign
+            if is_closed:
+                self._open.pop()
+            return is_closed
+        if sign == b'"':
+            if self._closes:
+                self._fill(start, end, b"x")
+                self._open.append((sign, start))
+            return self._closes
+        if sign.startswith(b"<<"):
+            if sign != b"<<<":
+                self._marks.append(sign[2:])
+        elif sign == b"(":
+            self._open.append((b")", start))
+        elif not sign.startswith((b"((", b"$((")):
+            self._piece(sign, start, end)
+        return False
 
-def _fill(plain: bytearray, start: int, end: int, letter: bytes) -> None:
-    plain[start:end] = letter * (end - start)
+    def _piece(self, sign: bytes, start: int, end: int) -> None:
+        is_comment = sign[:1] not in _HIDING and b"#" in sign[:2]
+        if is_comment and sign[:1] != b"#":
+            # What stands before it.
+            if sign[:1] == b"(" and self._open:
+                self._open.append((b")", start))
+            start += 1
+        self._fill(start, end, b" " if is_comment or sign == b"\\\n" else b"x")
+        self.pieces.append((start, end))
 
+    def _quoted(self, sign: bytes, start: int, end: int) -> bool:
+        """Inside double quotes; whether something else is read from here on."""
+        top = self._open[-1][0]
+        if sign in (b"$(", b"${", b"`"):
+            self._open.append((_CLOSERS[sign], start))
+            return True
+        self._fill(start, end, b"x")
+        if sign == top:
+            self._open.pop()
+        elif sign == b'"':
+            self._open.append((sign, start))
+        return sign in (top, b'"')
 
-def _blank_document(text: bytes, plain: bytearray, start: int, mark: bytes) -> int:
-    """Blank the lines from the next one to the one with the mark; where reading goes on, or -1 without an end."""
-    at = body = text.find(b"\n", start)
-    if body < 0:
-        return -1
-    while (found := text.find(mark, at)) >= 0:
-        line = text.rfind(b"\n", 0, found) + 1
-        stop = text.find(b"\n", found)
-        stop = len(text) if stop < 0 else stop
-        if line > body and text[line:stop].strip() == mark:
-            _fill(plain, body + 1, stop, b" ")
-            return stop
-        at = stop
-    return -1
+    def _skip_documents(self, at: int) -> int:
+        """Blank those that begin behind this line break; where reading goes on."""
+        if not self._lines:
+            line_at = 0
+            for line in self._text.split(b"\n"):
+                # A mark stands alone on its line; where all is indented it is, too.
+                for key in (line, b"\n" + line.strip()):
+                    self._lines.setdefault(key, []).append(line_at)
+                line_at += len(line) + 1
+        for sign in self._marks:
+            mark = sign.lstrip(b"- \t").translate(None, b"".join(_HIDING))
+            ends = [self._lines.get(key, ()) for key in (mark, b"\n" + mark)][sign.startswith(b"-") :]
+            begins = next(
+                (lines[first] for lines in ends if (first := bisect_right(lines, at)) < len(lines)), -1
+            )
+            if begins >= 0:
+                end = self._text.find(b"\n", begins) % (len(self._text) + 1)
+                self.documents.append((at, end))
+                at += 1
+                for one in (
+                    () if any(one in sign for one in _HIDING) else _OUTPUT.finditer(self._text, at, end)
+                ):
+                    self._fill(at, one.start(), b" ")
+                    at = one.end()
+                self._fill(at, end, b" ")
+                at = end
+        self._marks.clear()
+        return at
+
+    def _fill(self, start: int, end: int, letter: bytes) -> None:
+        self._blanked[start:end] = letter * (end - start)
