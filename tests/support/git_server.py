@@ -1,9 +1,9 @@
 """A real git host on loopback: `git http-backend` behind a small threaded HTTP server, and repositories that tests
 build with git's own plumbing.
 
-`GitServer` can be told to misbehave: to hang, to answer with an error, to redirect, to drip. It can also run as a
-process of its own (`python -m tests.support.git_server FOLDER`), which prints its port. It asks for a password where
-`private` says so.
+`GitServer` can be told to misbehave: to hang, to answer with an error, to redirect, to drip, to end in the middle. It
+can also run as a process of its own (`python -m tests.support.git_server FOLDER`), which prints its port. It asks for a
+password where `private` says so.
 """
 
 import os
@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 #: Path to content, or to (mode, content); a submodule's content is the commit's id.
 Files = Mapping[str, bytes | str | tuple[str, bytes | str]]
+
+_ADVERTISED = "application/x-git-upload-pack-advertisement"
 
 GIT_ENV = {
     "PATH": os.environ.get("PATH", os.defpath),
@@ -123,7 +125,7 @@ class GitServer:
         self.root = root
         #: Every request's path with its query.
         self.requests: list[str] = []
-        #: By the beginning of a path: an HTTP status, `hang`, `drip`, or the address to redirect to.
+        #: By the beginning of a path: an HTTP status, `hang`, `drip`, `cut`, or the address to redirect to.
         self.faults: dict[str, int | str] = {}
         #: By the beginning of a path: the header `Authorization` that it asks for.
         self.private: dict[str, str] = {}
@@ -228,6 +230,9 @@ def _handler(server: GitServer) -> type[BaseHTTPRequestHandler]:  # noqa: C901 -
                 self.close_connection = True
             elif fault == "drip":
                 self._drip()
+            elif fault == "cut":
+                self._answer(200, {"Content-Type": _ADVERTISED, "Content-Length": "1000"}, b"001e# service")
+                self.close_connection = True
             elif isinstance(fault, int):
                 self._answer(fault, {"Content-Length": "0"}, b"")
             elif isinstance(fault, str):
@@ -240,7 +245,7 @@ def _handler(server: GitServer) -> type[BaseHTTPRequestHandler]:  # noqa: C901 -
         def _drip(self) -> None:
             """A byte now and then, for ever."""
             self.send_response(200)
-            self.send_header("Content-Type", "application/x-git-upload-pack-advertisement")
+            self.send_header("Content-Type", _ADVERTISED)
             self.end_headers()
             self.close_connection = True
             try:

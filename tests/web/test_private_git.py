@@ -188,7 +188,7 @@ async def test_a_wrong_token_and_a_missing_repository_are_told_to_its_author(wor
     assert "also with the namespace's credential" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("fault", ["hang", "drip", 503])
+@pytest.mark.parametrize("fault", ["hang", "drip", "cut", 503])
 async def test_a_slow_or_broken_host_leaves_no_secret_behind(tmp_path, fault):
     async with private_world(tmp_path, fetch_budget_ms=500) as world:
         await world.add_token()
@@ -266,6 +266,12 @@ async def test_the_canary_is_nowhere(tmp_path, capfd):
                 with active_env(world.env):
                     await ask_for_check(normalise(world.url))
                     await run_until_quiet(world.env)
+                for fault in (503, 404, f"{world.git.url}other/skills"):
+                    world.git.faults["/acme/skills"] = fault
+                    assert (await world.submit("mia", skillPath="format")).status_code >= 400
+                    with active_env(world.env):
+                        await ask_for_check(normalise(world.url))
+                        await run_until_quiet(world.env)
             assert world.git.authorized and seen == []
             bad = await world.add_token(token=f"{CANARY} with a space")
             assert bad.status_code == 400
@@ -273,7 +279,7 @@ async def test_the_canary_is_nowhere(tmp_path, capfd):
             await world.client.get(
                 f"/api/v1/namespaces/{world.namespace}/credentials", headers=world.people["olga"]
             )
-            await world.client.get("/metrics")
+            assert "vskill_" in (await world.client.get("/metrics")).text
             app = create_app(world.env)
             async with signed_in(app, world.env, "olga", Role.AUTHOR) as olga:
                 page = f"/namespaces/{world.namespace}/credentials"

@@ -314,8 +314,13 @@ async def test_the_page_makes_it_shows_the_secret_once_and_the_last_deliveries(w
         address = "/api/v1/follows/pushes/" + made.split("/api/v1/follows/pushes/")[1][:26]
         body = json.dumps({**GITHUB, "ref": "refs/tags/v1"}).encode()
         await world.push(address, body, headers_of("github", secret, body))
+        elsewhere = json.dumps({**GITHUB, "repository": {"clone_url": "https://github.com/other/x"}}).encode()
+        await world.push(address, elsewhere, headers_of("github", secret, elsewhere, number="d-2"))
+        await world.push(address, body, headers_of("github", "wrong", body))
         page = (await olga.get(url)).text
-        assert "It is about no branch" in page and "whsec_" not in page
+        for reason in ("It is about no branch", "It is about https://github.com/other/x", UNSIGNED):
+            assert reason in page, reason
+        assert "whsec_" not in page and page.count(">refused<") == 2
 
 
 def test_every_forge_is_found_by_its_own_header():
