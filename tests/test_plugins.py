@@ -715,6 +715,7 @@ async def test_what_a_client_asks_its_user_for_and_starts_is_handed_out_and_noth
     [
         {"hooks/hooks.json": {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}},
         {"commands/go.md": "Go."},
+        {"commands/go.md": "Go.", "plugin.json": {"name": "of another tool"}},
         {".mcp.json": {"mcpServers": ["a"]}},
         {".mcp.json": {"mcpServers": {"a": {"url": REMOTE["url"]}}}},
         {".mcp.json": {"mcpServers": {"a": {"command": "x", "cwd": "/tmp"}}}},

@@ -243,6 +243,19 @@ def test_a_manifest_that_clients_refuse_is_fatal_and_says_what_to_do(content, wo
     assert len(fatal.told) < 400
 
 
+def test_a_manifest_of_another_tool_beside_one_of_the_older_form_refuses_nothing():
+    """Clients of other tools read parts out of it all the same, so they are on the card."""
+    files = [
+        file("plugin.json", {"name": "Some Tool", "engines": {}, "hooks": {"Stop": [{"command": "a"}]}}),
+        file(OLDER, {"name": "tools"}),
+        file("mcp.json", {"mcpServers": {"b": {"command": "c"}}}),
+    ]
+    found = plugin_of(files)
+    assert (found.name, found.problems) == ("tools", [])
+    assert [part.path for part in found.parts] == ["servers/b", "hooks/1"]
+    assert fatal_of(files[:1]).sentence == "the manifest names no version of the standard"
+
+
 def test_an_unknown_field_is_ignored_and_said():
     files = folder({**MANIFEST, "hooks": {}, "extensions": "none"})
     assert plugin_of(files).fatal is None
@@ -394,6 +407,7 @@ def test_what_a_client_might_start_and_was_not_read_is_never_called_clean(conten
         ),
         ({"hooks.json": {"hooks": {"Stop": [{"command": "p", "hooks": []}]}}}, "Stop: p"),
         ({"hooks.json": {"hooks": {"Stop": [{"type": "command", "windows": "q"}]}}}, "Stop: q"),
+        ({"hooks.json": {"hooks": {"Stop": [{"commandWindows": "r"}]}}}, "Stop: r"),
     ],
 )
 def test_hooks_are_read_in_the_forms_of_other_clients_and_wherever_a_manifest_names_them(contents, value):

@@ -16,7 +16,7 @@ from vskill_core.kind import OLDER as CLAUDE
 from vskill_core.kind import PLUGIN_SCHEMA, STANDARD, is_made_here
 from vskill_scan.plugins.forms import SERVERS_SCHEMA, Invalid, Server, read_server
 from vskill_scan.plugins.json_files import BadJson, read_object
-from vskill_scan.plugins.parts import STANDARD_SERVERS, read_plugin
+from vskill_scan.plugins.parts import STANDARD_SERVERS, is_by_standard, read_plugin
 
 #: By which Claude Code, Copilot CLI and Codex know a plugin, and Gemini CLI an extension.
 OLDER = (CLAUDE, "gemini-extension.json")
@@ -49,7 +49,8 @@ def whole_plugin(
     else."""
     said = {"name": name, "version": version, "description": description}
     kept = tuple(file for file in files if file.path not in GENERATED and not is_made_here(file))
-    standard, older = _object(files, STANDARD), _object(files, CLAUDE)
+    standard = _object(files, STANDARD) if is_by_standard(files) else None
+    older = _object(files, CLAUDE)
     made: dict[str, dict[str, Any]] = {}
     if standard is not None:
         made[STANDARD] = {"$schema": PLUGIN_SCHEMA, **said, **_kept(standard, _KEPT)}

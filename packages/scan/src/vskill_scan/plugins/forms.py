@@ -111,6 +111,7 @@ class Handler(msgspec.Struct, frozen=True):
     bash: str = ""
     powershell: str = ""
     windows: str = ""
+    command_windows: str = msgspec.field(name="commandWindows", default="")
     linux: str = ""
     osx: str = ""
     prompt: str = ""
@@ -126,8 +127,10 @@ class Handler(msgspec.Struct, frozen=True):
     @property
     def does(self) -> str:
         command = " ".join([self.command, *map(shlex.quote, self.args)]).strip()
-        others = (self.bash, self.powershell, self.windows, self.linux, self.osx, self.prompt, self.url)
-        return "\n".join(filter(None, (command, *others, f"{self.server} {self.tool}".strip())))
+        shells = (self.bash, self.powershell, self.windows, self.command_windows, self.linux, self.osx)
+        return "\n".join(
+            filter(None, (command, *shells, self.prompt, self.url, f"{self.server} {self.tool}".strip()))
+        )
 
 
 class Invalid(Exception):
@@ -163,7 +166,7 @@ def _read_group(when: str, given: Any, *, is_group: bool) -> Iterator[tuple[str,
     except Invalid as error:
         yield when, error
         return
-    known = _HARMLESS.union(Handler.__struct_fields__)
+    known = _HARMLESS.union(Handler.__struct_encode_fields__)
     strange = [
         name for name, value in given.items() if name not in known and isinstance(value, str | list | dict)
     ]

@@ -11,7 +11,7 @@ import msgspec
 
 from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidManifest
-from vskill_core.kind import OLDER, PLUGIN_SCHEMA, STANDARD
+from vskill_core.kind import OLDER, PLUGIN_SCHEMA, STANDARD, is_manifest
 from vskill_scan.plugins.forms import (
     PLAIN_TEXTS,
     SERVERS_SCHEMA,
@@ -55,6 +55,12 @@ def is_plugin(files: Sequence[SkillFile]) -> bool:
     return any(file.path in (STANDARD, OLDER) for file in files)
 
 
+def is_by_standard(files: Sequence[SkillFile]) -> bool:
+    """Beside a manifest of the older form, a `plugin.json` that does not name the standard is another tool's."""
+    given = {file.path: file.data for file in files if file.path in (STANDARD, OLDER)}
+    return STANDARD in given and (OLDER not in given or is_manifest(STANDARD, given[STANDARD]))
+
+
 def read_plugin(files: Sequence[SkillFile]) -> Plugin | None:
     """None for a folder without a manifest at its root."""
     return _PartReader(files).read() if is_plugin(files) else None
@@ -65,13 +71,15 @@ class _PartReader:
 
     def __init__(self, files: Sequence[SkillFile]) -> None:
         self._files = {file.path: file for file in files}
+        self._is_standard = is_by_standard(files)
         self._plugin = Plugin()
         self._said: set[tuple[PartKind, str]] = set()
         self._objects: dict[str, JsonObject | None] = {}
 
     def read(self) -> Plugin:
         plugin = self._plugin
-        standard, older = self._manifest(STANDARD, StandardManifest), self._manifest(OLDER, OlderManifest)
+        standard = self._manifest(STANDARD, StandardManifest) if self._is_standard else None
+        older = self._manifest(OLDER, OlderManifest)
         first = standard or older
         if first is not None:
             plugin.name, plugin.version = first.name, first.version
@@ -283,7 +291,7 @@ class _PartReader:
             return
         if (document := self._object(path, ProblemKind.SKIPPED)) is None:
             return
-        standard, data = path == STANDARD_SERVERS and STANDARD in self._files, document.data
+        standard, data = path == STANDARD_SERVERS and self._is_standard, document.data
         servers = data.get("mcpServers") if standard else data.get("mcpServers", data)
         strange = standard and (data.get("$schema") != SERVERS_SCHEMA or len(data) > 2)
         if strange or not isinstance(servers, dict):
