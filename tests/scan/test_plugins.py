@@ -397,6 +397,7 @@ def test_what_a_client_might_start_and_was_not_read_is_never_called_clean(conten
             "subagentStatusLine: n",
         ),
         ({".codex-plugin/plugin.json": {"name": "a", "hooks": [{"Stop": [{"command": "o"}]}]}}, "Stop: o"),
+        ({".new-plugin/plugin.json": {"name": "a", "hooks": {"Stop": [{"command": "t"}]}}}, "Stop: t"),
         (
             {"hooks.json": {"hooks": {"Stop": [{"type": "mcp_tool", "server": "s", "tool": "t"}]}}},
             "Stop: s t",

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+import re2
 
 from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidManifest
@@ -40,8 +41,8 @@ MOST_PROBLEMS, MOST_FIELDS = 100, 20
 STANDARD_SERVERS = "mcp.json"
 SERVERS, HOOKS = (STANDARD_SERVERS, ".mcp.json", ".lsp.json"), ("hooks/hooks.json", "hooks.json")
 MONITORS, SETTINGS = "monitors/monitors.json", "settings.json"
-#: Manifests of single clients, with the fields of the older form.
-OTHERS = (".codex-plugin/plugin.json", ".cursor-plugin/plugin.json", ".github/plugin/plugin.json")
+#: Manifests of single clients, such as Codex, Cursor, Devin and Copilot, with the fields of the older form.
+_OTHERS = re2.compile(r"^\.(?:[\w-]+-plugin|github/plugin)/plugin\.json$")
 #: Fields by which these name parts.
 _NAMING = frozenset(
     ("skills", "commands", "agents", "outputStyles", "hooks", "monitors", "mcpServers", "lspServers", "experimental",
@@ -96,7 +97,11 @@ class _PartReader:
         self._hooks_in(MONITORS, "monitors")
         if (settings := self._object(SETTINGS, ProblemKind.SKIPPED)) is not None:
             self._status_line(settings, settings.data)
-        for path in (STANDARD, OLDER, *OTHERS):
+        for path in (
+            STANDARD,
+            OLDER,
+            *(path for path in self._files if _OTHERS.match(path) and path != OLDER),
+        ):
             self._named_by(path)
         self._client_folders()
         return plugin
