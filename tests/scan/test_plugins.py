@@ -302,6 +302,9 @@ def test_of_a_flood_of_fields_and_paths_the_first_are_said():
         ({"type": "stdio", "command": "./../x"}, "leaves the plugin's folder"),
         ({"type": "stdio", "command": "x", "cwd": "/tmp"}, "outside the plugin"),
         ({"type": "stdio", "command": "x", "cwd": "${PLUGIN_ROOT}/../y"}, "leaves the plugin's folder"),
+        ({"type": "stdio", "command": "x", "cwd": "${PLUGIN_DATA}/.."}, "leaves the plugin's folder"),
+        ({"type": "stdio", "command": "x", "cwd": "${PLUGIN_ROOT}x"}, "outside the plugin"),
+        ({"type": "stdio", "command": "x", "cwd": "."}, "outside the plugin"),
         ({"type": "stdio", "command": "x", "env": {"PLUGIN_ROOT": "/"}}, "sets PLUGIN_ROOT"),
         ({"type": "stdio", "command": "x", "args": [1]}, "`$.args[0]`"),
         ({"type": "sse", "url": "http://a.example.dev"}, "without TLS"),
@@ -319,6 +322,17 @@ def test_what_clients_of_the_standard_skip_is_said(server, words):
     (sentence,) = said(files)
     assert words in sentence
     assert "'odd'" in sentence
+
+
+def test_a_command_of_one_word_with_a_space_is_taken_as_the_standard_has_it():
+    one = {"type": "stdio", "command": "./bin/two words.sh", "args": ["a b", ""]}
+    files = folder(**servers(a={**one, "cwd": "${PLUGIN_DATA}"}, b={**one, "cwd": "${PLUGIN_ROOT}/bin"}))
+    report = BARE.scan([*files, file("bin/two words.sh", "true\n")])
+    assert not said(files) and report.status is ScanStatus.COMPLETE
+    assert all("(in the plugin)" in value for value, _ in entries(report, CapabilityKind.PROGRAM))
+    for command in ("npx -y @x/a", "/usr/bin/npx -y @x/a", r"C:\Program Files\nodejs\npx.cmd"):
+        loose = BARE.scan(folder(**{".mcp.json": {"a": {"command": command}}}))
+        assert "not pinned" in entries(loose, CapabilityKind.PROGRAM)[0][0]
 
 
 @pytest.mark.parametrize(

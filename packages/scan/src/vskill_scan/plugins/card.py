@@ -104,6 +104,9 @@ def _started(part: Part) -> Iterator[Sequence[str]]:
     server = part.server
     if server is not None and server.command:
         yield (server.command, *server.args)
+        if " " in server.command and not server.command.startswith(("./", "${")):
+            # Some clients split it.
+            yield (*server.command.split(), *server.args)
     for text in filter(None, (part.command, server.headers_helper if server else "")):
         yield from commands_in(text)
 

@@ -219,17 +219,18 @@ def _one_way(server: Server) -> Server:
 
 def _check_local(server: LocalServer) -> None:
     command = server.command
-    if " " in command.strip() or ("/" in command and not command.startswith("./")):
+    if not command.startswith("./") and (" " in command.strip() or "/" in command):
         raise Invalid(
             "has a command that is neither one program's name nor a path that begins with './'",
             "put its arguments into `args`, and name a program of the folder as ./PATH",
         )
     if not server.env.keys().isdisjoint({"PLUGIN_ROOT", "PLUGIN_DATA"}):
         raise Invalid("sets PLUGIN_ROOT or PLUGIN_DATA", "leave them out: the client sets them")
-    for path in (command, server.cwd):
-        inside(path)
-    if server.cwd and not server.cwd.startswith(("./", "${PLUGIN_ROOT}", "${PLUGIN_DATA}")):
+    inside(command)
+    root, _, rest = server.cwd.partition("/")
+    if server.cwd and (root not in {".", "${PLUGIN_ROOT}", "${PLUGIN_DATA}"} or server.cwd == "."):
         raise Invalid("has a `cwd` outside the plugin", "begin it with ./, ${PLUGIN_ROOT} or ${PLUGIN_DATA}")
+    inside(f"./{rest}")
 
 
 def _check_address(url: str) -> None:
