@@ -92,6 +92,6 @@ class Plugin(msgspec.Struct):
             server = part.server or Server()
             for word in (server.command, *server.args, *part.command.split(), *server.headers_helper.split()):
                 try:
-                    yield inside(word.strip("\"'")) or ""
+                    yield inside(word.replace('"', "").replace("'", "")) or ""
                 except Invalid:
                     continue
