@@ -1,22 +1,26 @@
 """Bundles carried into a registry whose only source they are: verified and scanned again, served as verified; what is
 older, foreign, changed or cut is refused, and a revocation list alone takes down."""
 
+import asyncio
+import hashlib
 import io
 
 import msgspec
 import pytest
 
+from tests.signing.test_bundle import KEY, LIST, OTHER, WHOLE, index
 from tests.support.acting import approve, take_down, yank
 from tests.support.envs import active_env, open_test_env, run_until_quiet, skill_files, submit_skill
 from tests.support.manual_clock import ManualClock
 from tests.support.people import signed_in
 from tests.support.plugins import files_of, hooks, manifest
 from vskill_core.content import SkillFile
-from vskill_core.dsse import read_payload
+from vskill_core.dsse import open_envelope, read_payload, seal
 from vskill_core.errors import AttestationInvalid, Conflict, InvalidInput, LimitExceeded
 from vskill_core.identity import submission_id, upstream_identity
 from vskill_core.kind import Kind
-from vskill_core.signing_keys import SigningKey
+from vskill_core.revocation_list import PAYLOAD_TYPE as LIST_TYPE
+from vskill_core.signing_keys import SigningKey, jwk, public_from_jwk
 from vskill_core.statement import AttestedOrigin, read_statement
 from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.actions.recall.blocklist import BLOCK, BlockSomething
@@ -30,7 +34,7 @@ from vskill_platform.actions.submissions.bundles import (
 )
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import TargetKind
-from vskill_platform.domain.skills.bundle import OpenBundle
+from vskill_platform.domain.skills.bundle import END, PAYLOAD_TYPE, OpenBundle, pack_head
 from vskill_platform.domain.skills.content_names import addresses_in
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.states import State
@@ -41,7 +45,9 @@ from vskill_platform.store.recall.attestations import get_attestation
 from vskill_platform.store.skills.bundles import read_bundles
 from vskill_platform.store.skills.collections import add_skills, create_collection, remove_skills
 from vskill_platform.store.skills.skills import get_skill
-from vskill_platform.store.skills.upstreams import find_upstream
+from vskill_platform.store.skills.upstreams import (
+    find_upstream,
+)
 from vskill_platform.submission_store import read_submission
 from vskill_platform.web.app import create_app
 
@@ -238,6 +244,43 @@ async def test_a_rotated_key_is_taken_when_it_is_given(there, here):
     assert "compare that with the keys that the registry shows" in refused.value.in_words
     await added(here, data, key=fresh.pem)
     await added(here, data)
+
+
+async def test_of_two_first_bundles_at_the_same_time_one_pins_its_key(here):
+    """Both come when no key is known yet."""
+    revoked = seal(open_envelope(LIST, (KEY.public,), LIST_TYPE)[0], OTHER, LIST_TYPE)
+    names = index(keys=(jwk(OTHER.public),), revocations=hashlib.sha256(revoked).hexdigest(), skills=())
+    foreign = pack_head(seal(msgspec.json.encode(names), OTHER, PAYLOAD_TYPE), revoked) + END
+    done = await asyncio.gather(added(here, WHOLE), added(here, foreign), return_exceptions=True)
+    (first,) = [one for one in done if isinstance(one, BundleAdded)]
+    (other,) = [one for one in done if isinstance(one, Conflict)]
+    assert "add this one again" in other.message
+    with active_env(here):
+        kept = await read_bundles("hq")
+    assert kept is not None and [public_from_jwk(one).key_id for one in kept.keys] == [first.key_id]
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+async def test_what_is_withdrawn_there_is_blocked_elsewhere_only_if_somebody_gave_the_key(
+    there, here, is_given
+):
+    key = {"key": (await there.signing.public_keys())[0].pem} if is_given else {}
+    with active_env(here):
+        await submit_skill("tidy", namespace="bob", version="1.0.0")
+    await added(here, await made(there), **key)
+    with active_env(there):
+        await take_down(TIDY, "1.0.0", by="admin:eve", reason="steals keys")
+    assert len((await added(here, await made(there, None))).withdrawn) == 1
+    assert await status_here(here) is VersionStatus.TAKEN_DOWN
+    others = VersionStatus.TAKEN_DOWN if is_given else VersionStatus.LIVE
+    assert await status_here(here, "upload~bob/skills/tidy") is others
+
+
+async def test_a_key_that_nobody_gave_does_not_stand_beside_one_that_somebody_gives(there, here):
+    await added(here, await made(there))
+    assert there.signing is not None
+    with pytest.raises(AttestationInvalid, match="None of the trusted keys has signed it"):
+        await added(here, await made(there), key=SigningKey.generate().public.pem)
 
 
 async def test_a_changed_or_cut_file_writes_nothing(there, here):

@@ -1,23 +1,28 @@
 """A bundle as a file: the same content gives the same bytes, any tar can list it, and what was changed, cut, foreign or
 hostile is refused with a sentence that says what to do."""
 
+import gzip
 import hashlib
 import io
+import random
 import tarfile
 
 import msgspec
 import pytest
 
-from tests.signing.conftest import DIGEST, TAR, statement
+from tests.signing.conftest import DIGEST, FILES, TAR, statement
 from tests.signing.test_revocation_list import REVOKED
-from vskill_core.archives import tar_header
+from vskill_core.archive_reading import SERVED_LIMITS
+from vskill_core.archives import tar_archive, tar_header
+from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.dsse import seal
 from vskill_core.errors import AttestationInvalid, InvalidInput
 from vskill_core.revocation_list import PAYLOAD_TYPE as LIST_TYPE
 from vskill_core.signing_keys import SigningKey, jwk
-from vskill_core.statement import encode_statement
+from vskill_core.statement import CONTENT_DIGEST, Subject, encode_statement
 from vskill_platform.domain.skills.bundle import (
     END,
+    MOST_BYTES,
     MOST_INDEX,
     PAYLOAD_TYPE,
     BundledSkill,
@@ -150,3 +155,25 @@ def test_what_is_wrong_is_refused_with_what_to_do(wrong):
     with pytest.raises((InvalidInput, AttestationInvalid), match=words) as refused:
         open_whole(data, KEY)
     assert "copy the file again" in refused.value.in_words
+
+
+def test_more_bytes_of_files_than_a_registry_packs_are_refused():
+    """Packed by somebody else, a small file holds many gigabytes."""
+    most = SERVED_LIMITS.bytes_total * 3 // 4
+    size = SERVED_LIMITS.bytes_file
+    # Not so empty that an archive of it is refused.
+    data = random.Random(1).randbytes(size // 100).ljust(size, b"\0")
+    zeros = tuple(SkillFile(f"{start}", "100644", data) for start in range(0, most, size))
+    files = (*FILES, *zeros)
+    archive, digest = gzip.compress(gzip.decompress(tar_archive(files))), digest_of_files(files)
+    subjects = (
+        Subject(f"{NAME}@1.2.0", {CONTENT_DIGEST: digest}),
+        Subject("tar.gz", {"sha256": hashlib.sha256(archive).hexdigest()}),
+    )
+    attestation = seal(encode_statement(msgspec.structs.replace(statement(), subject=subjects)), KEY)
+    entry = BundledSkill(NAME, "1.2.0", digest, hashlib.sha256(attestation).hexdigest())
+    count = MOST_BYTES // sum(len(one.data) for one in files) + 1
+    data = bundle(*(pack_skill(one, attestation, archive) for one in range(count)), skills=(entry,) * count)
+    assert len(data) < MOST_BYTES // 10
+    with pytest.raises(InvalidInput, match="bytes of files"):
+        open_whole(data)

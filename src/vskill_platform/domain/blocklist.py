@@ -12,7 +12,8 @@ import msgspec
 
 from vskill_core.errors import InvalidInput
 from vskill_core.findings import Severity
-from vskill_core.identity import Identity, parse_place
+from vskill_core.identity import UPSTREAM_HOST, Identity, parse_place
+from vskill_core.naming import slugify
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import PUBLIC, SEVERAL, Audiences, includes, may_read, widest
 
@@ -93,10 +94,11 @@ def repository_target(identity: Identity) -> BlockTarget:
 
 
 def digest_target(digest: str) -> BlockTarget:
-    digest = digest.strip().lower()
-    if len(digest) != _DIGEST_LENGTH or not _HEX.issuperset(digest):
+    """A content wherever it is; as `DIGEST@NAME` only what the upstream of that name brought."""
+    content, _, upstream = digest.strip().lower().partition("@")
+    if len(content) != _DIGEST_LENGTH or not _HEX.issuperset(content):
         raise InvalidInput("The digest is not valid.", field="digest", fix="give 64 hexadecimal digits")
-    return BlockTarget(TargetKind.DIGEST, digest)
+    return BlockTarget(TargetKind.DIGEST, f"{content}@{slugify(upstream)}" if upstream else content)
 
 
 def name_target(name: str) -> BlockTarget:
@@ -130,6 +132,8 @@ def targets_of(
     targets.update(name_target(name) for name in names if name.strip())
     if digest is not None:
         targets.add(digest_target(digest))
+        if identity.host == UPSTREAM_HOST:
+            targets.add(digest_target(f"{digest}@{identity.owner}"))
     return tuple(sorted(targets))
 
 

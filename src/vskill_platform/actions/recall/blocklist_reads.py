@@ -120,7 +120,8 @@ def _is_about(view: BlockView, words: str) -> bool:
 
 
 def block_view(entry: BlockEntry) -> BlockView:
-    by_digest = entry.target.kind is TargetKind.DIGEST
+    # What an upstream alone brought is not blocked by its digest for whoever has it from elsewhere.
+    by_digest = entry.target.kind is TargetKind.DIGEST and "@" not in entry.target.value
     return BlockView.of(
         entry,
         skill_name=entry.skill_name or _shown_name(entry.target),

@@ -171,7 +171,8 @@ class AddBundle(ActionRequest, frozen=True, kw_only=True):
     name: UpstreamName
     #: the file
     bundle: Annotated[bytes, msgspec.Meta(max_length=MOST_BYTES)]
-    #: a public key of its registry that you trust, as PEM; otherwise those of the first bundle are trusted from then on
+    #: a public key of its registry that you trust, as PEM; otherwise those of the first bundle are trusted from then
+    #: on, and what it withdraws is blocked in this upstream alone
     key: Annotated[str, msgspec.Meta(max_length=1_000)] = ""
     #: why; kept in the audit
     reason: Reason
@@ -190,7 +191,8 @@ class BundleAdded(Wire, frozen=True):
     serial: int
     #: full names in the other registry; each is verified here before it is served
     skills: tuple[str, ...]
-    #: contents that are blocked here from now on, because they were withdrawn there
+    #: contents that are blocked here from now on, because they were withdrawn there: everywhere once one of the
+    #: registry's keys was given, otherwise in this upstream alone
     withdrawn: tuple[str, ...]
 
 
@@ -198,20 +200,29 @@ async def add(actor: Principal, request: AddBundle) -> BundleAdded:
     kept = await read_bundles(request.name)
     _upstream_of(request.name, "", actor, await find_upstream(request.name))
     given = (public_from_pem(request.key.encode()),) if request.key else ()
-    trusted = (*given, *(map(public_from_jwk, kept.keys) if kept else ()))
+    pinned = tuple(map(public_from_jwk, kept.keys)) if kept else ()
+    is_vouched = kept is not None and kept.is_vouched
+    # Keys that nobody vouched for do not stand beside one that somebody gives.
+    trusted = given if given and not is_vouched else (*given, *pinned)
     opened = await asyncio.to_thread(OpenBundle, io.BytesIO(request.bundle), trusted)
     _merge(kept, opened, (), request.name)
     skills = await _keep_skills(opened)
     await require_env("blobs").blobs.put(opened.index.revocations, opened.revocations)
-    merged, index = _merge(kept, opened, skills, request.name), opened.index
+
+    def merge(now: KeptBundles | None) -> KeptBundles:
+        if (now.keys if now else ()) != (kept.keys if kept else ()):
+            raise Conflict(f"Another bundle came to {request.name} meanwhile; add this one again.")
+        merged = _merge(now, opened, skills, request.name)
+        return msgspec.structs.replace(merged, is_vouched=is_vouched or opened.key in given)
+
     # Before the record remembers the list: after a crash, the same file does it again.
-    withdrawn = await _block_withdrawn(actor, request.name, merged)
+    withdrawn, index = await _block_withdrawn(actor, request.name, merge(kept)), opened.index
     facts = {"registry": index.registry, "scope": index.scope, "key": opened.key.key_id}
     details = {**facts, "serial": str(index.serial), "skills": str(len(skills))}
     begun = await change_upstream(
         AuditNote("bundle added", request.name, actor.actor, request.reason, details),
         lambda known: _upstream_of(request.name, index.registry, actor, known),
-        lambda now: _merge(now, opened, skills, request.name),
+        merge,
     )
     await ask_for_sync(begun)
     return BundleAdded.of(
@@ -285,8 +296,9 @@ async def _keep_skills(opened: OpenBundle) -> list[BroughtSkill]:
 
 
 async def _block_withdrawn(actor: Principal, name: str, merged: KeptBundles) -> tuple[str, ...]:
-    """Block the contents from this upstream that were blocked or taken down there, wherever they are here: what is
-    queued ends, and live versions are taken down. What an owner gave up there stays, and is named as withdrawn."""
+    """Block the contents from this upstream that were blocked or taken down there: what is queued ends, and live
+    versions are taken down. Wherever they are here if an admin vouched for the other registry, otherwise what this
+    upstream brought. What an owner gave up there stays, and is named as withdrawn."""
     under = upstream_namespace(name)
     readers = namespace_audiences(under) | {PUBLIC}
     here = {one.digest for one in merged.skills()}
@@ -297,7 +309,7 @@ async def _block_withdrawn(actor: Principal, name: str, merged: KeptBundles) -> 
     severities = {level.value: level for level in Severity}
     blocked: list[str] = []
     for one in (await read_brought_list(merged)).entries:
-        target = digest_target(one.digest)
+        target = digest_target(one.digest if merged.is_vouched else f"{one.digest}@{name}")
         if one.status not in bad or one.digest not in here or await find_hits((target,)):
             continue
         severity = severities.get(one.severity or "", DEFAULT_SEVERITY)

@@ -122,9 +122,16 @@ class OpenBundle:
 
     def skills(self) -> Iterator[OpenedSkill]:
         """Its skills in the order of the index, each verified; raises where one is missing, or one too many."""
+        total = 0
         for number, entry in enumerate(self.index.skills):
             attestation = self._require(_name(number, _ATTESTATION), MAX_BYTES)
-            yield self._open_skill(entry, attestation, self._require(_name(number, _ARCHIVE), _MOST_ARCHIVE))
+            skill = self._open_skill(
+                entry, attestation, self._require(_name(number, _ARCHIVE), _MOST_ARCHIVE)
+            )
+            # A registry compresses nothing, so its files are no larger than the bundle.
+            if (total := total + sum(len(one.data) for one in skill.files)) > MOST_BYTES:
+                raise _refuse(f"holds more than {MOST_BYTES} bytes of files")
+            yield skill
         if (member := self._read(MAX_BYTES)) is not None:
             raise _refuse(f"holds {member[0]!r}, which its index does not name")
 

@@ -45,6 +45,8 @@ class KeptBundles(msgspec.Struct, frozen=True):
     list_serial: int = 0
     #: SHA-256 of its envelope
     revocations: str = ""
+    #: an admin gave one of its keys; otherwise its first bundle alone vouches for them
+    is_vouched: bool = False
 
     def skills(self) -> Iterator[BroughtSkill]:
         """Each skill once, as the latest bundle has it."""
