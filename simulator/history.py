@@ -28,7 +28,7 @@ from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.notifications import deliveries
 from vskill_platform.queue.control import Pause
 from vskill_platform.queue.jobs import Job
-from vskill_platform.stages import upstream_clawhub
+from vskill_platform.stages import upstream_registries
 from vskill_platform.store.operation.jobs import JobRecord
 from vskill_platform.upkeep.scrub import PASS_EVERY_MS, ScrubProgress
 
@@ -101,7 +101,7 @@ class History:
         try:
             with (
                 mock.patch.object(deliveries, "post", self._outside.post),
-                mock.patch.object(upstream_clawhub, "request", self._people.hub.request),
+                mock.patch.object(upstream_registries, "request", self._people.hub.request),
             ):
                 self.world.loop.run_until_complete(self._live())
         except NothingLeft:

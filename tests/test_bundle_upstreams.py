@@ -14,6 +14,7 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet, skill
 from tests.support.manual_clock import ManualClock
 from tests.support.people import signed_in
 from tests.support.plugins import files_of, hooks, manifest
+from tests.support.streams import serving
 from vskill_core.content import SkillFile
 from vskill_core.dsse import open_envelope, read_payload, seal
 from vskill_core.errors import AttestationInvalid, Conflict, InvalidInput, LimitExceeded
@@ -24,7 +25,7 @@ from vskill_core.signing_keys import SigningKey, jwk, public_from_jwk
 from vskill_core.statement import AttestedOrigin, read_statement
 from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.actions.recall.blocklist import BLOCK, BlockSomething
-from vskill_platform.actions.skills.upstreams import PAUSE_UPSTREAM, DecideUpstream
+from vskill_platform.actions.skills.upstreams import ADD_UPSTREAM, PAUSE_UPSTREAM, AddUpstream, DecideUpstream
 from vskill_platform.actions.submissions.bundles import (
     ADD_BUNDLE,
     MAKE_BUNDLE,
@@ -37,8 +38,10 @@ from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.domain.skills.bundle import END, PAYLOAD_TYPE, OpenBundle, pack_head
 from vskill_platform.domain.skills.content_names import addresses_in
 from vskill_platform.domain.skills.skill import VersionStatus
+from vskill_platform.domain.skills.upstream import Intake, Upstream, UpstreamKind
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import submit_upload
+from vskill_platform.stages.upstreams import ask_for_entry, ask_for_sync
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.recall.attestations import get_attestation
@@ -46,8 +49,12 @@ from vskill_platform.store.skills.bundles import read_bundles
 from vskill_platform.store.skills.collections import add_skills, create_collection, remove_skills
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.store.skills.upstreams import (
+    UPSTREAM_BRING,
     find_upstream,
+    get_upstream,
+    read_upstream_entries,
 )
+from vskill_platform.store.tasks import read_task
 from vskill_platform.submission_store import read_submission
 from vskill_platform.web.app import create_app
 
@@ -354,3 +361,75 @@ async def test_an_admin_adds_one_on_the_page_and_installs_of_it(there, here):
             await run_until_quiet(here)
         archive = await root.client.get(f"/api/v1/skills/{HERE}/archive?version=1.0.0&format=tar.gz")
     assert archive.content in data
+
+
+# Another installation that is asked over a network.
+
+
+@pytest.fixture
+async def near(tmp_path, there):
+    opened = open_test_env(
+        "memory",
+        tmp_path / "near",
+        clock=there.clock,
+        active=False,
+        registry_name="shop",
+        allowed_private_hosts=("127.0.0.1",),
+    )
+    async with opened as env:
+        yield env
+
+
+async def synced(env) -> Upstream:
+    with active_env(env):
+        env.clock.advance(60_000)
+        await ask_for_sync(await get_upstream("hq"))
+        await run_until_quiet(env)
+        return await get_upstream("hq")
+
+
+async def test_another_installation_is_read_with_its_attestations(there, near):
+    async with serving(there) as address:
+        wanted = AddUpstream(
+            name="hq", kind=UpstreamKind.REGISTRY, address=address, intake=Intake.ALL, reason="ours too"
+        )
+        with active_env(near):
+            await ADD_UPSTREAM(near, OPERATOR, wanted)
+        found = await synced(near)
+        assert (found.state.problem, found.state.listed) == ("", 2)
+        assert await status_here(near) is VersionStatus.LIVE
+        with active_env(near):
+            ours = read_statement(read_payload(await get_attestation(await get_skill(HERE), "1.0.0")))
+        with active_env(there):
+            theirs = await get_attestation(await get_skill(TIDY), "1.0.0")
+        origin = ours.predicate.origin
+        assert origin is not None and (origin.registry, origin.skill) == ("hq", TIDY)
+        assert origin.attestation == hashlib.sha256(theirs).hexdigest()
+        assert await near.blobs.get(origin.attestation) == theirs
+        with active_env(there):
+            await take_down(TIDY, "1.0.0", by="admin:eve", reason="steals keys")
+        assert list((await synced(near)).state.withdrawn) == [HERE.partition("/")[2]]
+        assert await status_here(near) is VersionStatus.LIVE
+    assert (await synced(near)).state.problem and await status_here(near) is VersionStatus.LIVE
+
+
+async def test_what_another_installation_signs_with_another_key_does_not_come(there, near):
+    """Keys count that it had at the first look; whoever has its address since has no others."""
+    async with serving(there) as address:
+        wanted = AddUpstream(name="hq", kind=UpstreamKind.REGISTRY, address=address, reason="ours too")
+        with active_env(near):
+            await ADD_UPSTREAM(near, OPERATOR, wanted)
+        upstream = await synced(near)
+        await there.signing.rotate()
+        with active_env(there):
+            await submit_skill("tidy", "New.", namespace="ann", version="2.0.0")
+            await run_until_quiet(there)
+        await synced(near)
+        with active_env(near):
+            entry = (await read_upstream_entries("hq")).find(HERE.partition("/")[2])
+            assert entry is not None and entry.version == "2.0.0"
+            await ask_for_entry(upstream, entry)
+            await run_until_quiet(near)
+            task, _ = await read_task(UPSTREAM_BRING, f"hq/{entry.name}")
+            assert await read_submission(submission_id(PLACE)) is None
+    assert task is not None and "None of the trusted keys has signed it" in task.outcome

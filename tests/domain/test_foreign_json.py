@@ -31,7 +31,7 @@ from vskill_platform.external_scan.contract import Unreadable, decode_json
 from vskill_platform.installation.backup import MANIFEST, read_manifest
 from vskill_platform.ledger.kv.query import _decode_cursor
 from vskill_platform.sign_in.oidc import _decode as read_token
-from vskill_platform.stages import upstream_clawhub, upstream_sources
+from vskill_platform.stages import upstream_registries, upstream_sources
 from vskill_platform.tiers.judge import ServiceFailed, TokenCount, _content
 from vskill_platform.web.pages.people.signin import OAUTH_COOKIE, _journey
 from vskill_platform.web.routing import decode_body
@@ -82,7 +82,7 @@ class _Fields(msgspec.Struct):
         (lambda _: read_report(DEEP), InvalidInput),
         (lambda _: decode_json(DEEP, _Fields), Unreadable),
         (lambda _: _content(DEEP, TokenCount()), ServiceFailed),
-        (lambda _: upstream_clawhub._decoded(DEEP, _Fields), InvalidInput),
+        (lambda _: upstream_registries._decoded(DEEP, upstream_registries._Cards), InvalidInput),
         (lambda _: read_object(SkillFile("plugin.json", "100644", DEEP)), BadJson),
         (lambda _: read_payload(DEEP), AttestationInvalid),
         (lambda _: read_statement(DEEP), AttestationInvalid),

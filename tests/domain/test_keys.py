@@ -73,6 +73,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.upstream_entries("vendor"), "upstream_entries:vendor"),
         (keys.upstream_facts("vendor", "skills/lint"), "upstream_facts:vendor:skills/lint"),
         (keys.bundles("vendor"), "bundles:vendor"),
+        (keys.brought("vendor", "ab" * 32), "brought:vendor:" + "ab" * 32),
         (keys.origin("a/b/c", "1.0.0"), "origin:a/b/c:1.0.0"),
         (keys.credentials("acme"), "credentials:acme"),
         (keys.publishers("github.com/acme/tools"), "publishers:github.com/acme/tools"),

@@ -14,7 +14,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.people.namespace import NamespaceRole, Visibility
 from vskill_platform.domain.people.token import SCOPES_OF
-from vskill_platform.domain.skills.upstream import MOST_ENTRIES, UpstreamEntries, UpstreamEntry
+from vskill_platform.domain.skills.upstream import MOST_ENTRIES, UpstreamEntries, UpstreamEntry, UpstreamKind
 from vskill_platform.records import decode, iter_entries
 from vskill_platform.stages.upstreams import bring_entry
 from vskill_platform.store.people.accounts import Role
@@ -109,6 +109,20 @@ async def test_what_is_wrong_is_named_with_the_fix(world, field, value):
     refused = await post(world, **{**ADDED, field: value})
     assert refused.status_code == 400 and f'"field":"{field}' in refused.text, refused.text
     assert (await world.client.get(UPSTREAMS, headers=world.root)).json() == {"upstreams": []}
+
+
+@pytest.mark.parametrize("kind", UpstreamKind)
+async def test_every_kind_is_made_changed_paused_and_removed_by_page_and_json(world, kind):
+    async with signed_in(create_app(world.env), world.env, "ruth", Role.ADMIN) as ruth:
+        assert f'value="{kind}"' in (await ruth.get("/admin/upstreams")).text
+        await ruth.do("/admin/upstreams/add", **{**ADDED, "kind": kind.value})
+        assert (await world.client.get(f"{UPSTREAMS}/vendor", headers=world.root)).json()["kind"] == kind
+        for verb in ("change", "pause", "resume"):
+            assert (await post(world, f"/vendor/{verb}", **WHY)).status_code == 200
+            await ruth.do(f"/admin/upstream/vendor/{verb}", **WHY)
+        await ruth.do("/admin/upstream/vendor/remove", **WHY, confirm="yes")
+        assert (await post(world, **{**ADDED, "kind": kind.value})).status_code == 201
+        assert (await post(world, "/vendor/remove", **WHY)).status_code == 204
 
 
 async def test_the_pages_add_show_change_and_say_what_went_wrong_and_when_it_was_well(world):

@@ -131,6 +131,8 @@ upstream_entries = _kind("upstream_entries:", "name")
 upstream_facts = _kind("upstream_facts:", "name", "entry")
 #: what signed files brought to an upstream
 bundles = _kind("bundles:", "name")
+#: what another registry signed about a content that came from an upstream
+brought = _kind("brought:", "name", "digest")
 #: what another registry signed about a version
 origin = _kind("origin:", "canonical", "version")
 repohealth = _kind("repohealth:", "repository")

@@ -2,8 +2,9 @@
 asked over a network."""
 
 from vskill_core.revocation_list import RevokedStatus
+from vskill_core.statement import AttestedOrigin
 from vskill_platform.domain.skills.upstream import Brought, LeftOutEntry, Offer, Upstream, UpstreamEntry
-from vskill_platform.store.skills.bundles import BroughtSkill, KeptBundles, read_brought_list, read_bundles
+from vskill_platform.store.skills.bundles import KeptBundles, read_brought_list, read_bundles
 from vskill_platform.store.stored_content import read_content
 
 
@@ -15,19 +16,22 @@ class BundleSource:
         if kept is None:
             return Offer((), "no bundle was added yet", whole=False)
         withdrawn = await find_withdrawn(kept)
-        skills = tuple(kept.skills())
-        return Offer(
-            tuple(_entry(one) for one in skills if one.digest not in withdrawn),
-            f"in bundles of {kept.registry}",
-            tuple(
-                LeftOutEntry(one.skill, f"It is withdrawn there: {withdrawn[one.digest]}")
-                for one in skills
-                if one.digest in withdrawn
-            ),
-        )
+        entries: list[UpstreamEntry] = []
+        left: list[LeftOutEntry] = []
+        for one in kept.skills():
+            if why := withdrawn.get(one.digest):
+                left.append(LeftOutEntry(one.skill, f"It is withdrawn there: {why}"))
+            else:
+                entries.append(entry_of(one.skill, one.digest, one.description, one.version))
+        return Offer(tuple(entries), f"in bundles of {kept.registry}", tuple(left))
 
-    async def fetch(self, _upstream: Upstream, entry: UpstreamEntry) -> Brought:
-        return Brought(await read_content(entry.mark), entry.version)
+    async def fetch(self, upstream: Upstream, entry: UpstreamEntry) -> Brought:
+        files, kept = await read_content(entry.mark), await read_bundles(upstream.name)
+        brought = next((one for one in kept.skills() if one.digest == entry.mark), None) if kept else None
+        if kept is None or brought is None:
+            return Brought(files, entry.version)
+        signed = (brought.skill, brought.version, brought.key_id, brought.attestation)
+        return Brought(files, entry.version, AttestedOrigin(kept.registry, *signed))
 
 
 async def find_withdrawn(kept: KeptBundles) -> dict[str, str]:
@@ -36,7 +40,7 @@ async def find_withdrawn(kept: KeptBundles) -> dict[str, str]:
     return {one.digest: one.reason for one in document.entries if one.status is not RevokedStatus.YANKED}
 
 
-def _entry(one: BroughtSkill) -> UpstreamEntry:
-    *place, slug = one.skill.split("/")
-    repo = "-".join(place).replace("~", "-")
-    return UpstreamEntry(repo, slug, one.digest, {"path": one.skill}, one.description, one.version)
+def entry_of(skill: str, mark: str, description: str, version: str) -> UpstreamEntry:
+    """A skill by the full name that it has in another registry of this kind."""
+    *place, slug = skill.split("/")
+    return UpstreamEntry("-".join(place).replace("~", "-"), slug, mark, {"path": skill}, description, version)

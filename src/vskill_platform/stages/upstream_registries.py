@@ -1,33 +1,38 @@
-"""Upstreams that speak ClawHub's protocol: ClawHub itself, and other registries that answer it.
+"""Upstreams that are registries: those that speak ClawHub's protocol, and other installations of this platform.
 
-What it says is foreign: each answer is bounded in bytes, the list in pages. Only public addresses are asked, without
+What they say is foreign: each answer is bounded in bytes, the list in pages. Only public addresses are asked, without
 redirects, by the same code that posts webhooks. A version is fetched once: other bytes under the same number are never
-looked at.
+looked at. Of another installation only bytes come that it signed, by a key that it had at the first look.
 """
 
 import asyncio
-from typing import TypeVar
+import hashlib
+from collections.abc import Iterable
 from urllib.parse import quote, urlencode
 
 import msgspec
 
-from vskill_core.archive_reading import read_archive
+from vskill_core.archive_reading import SERVED_LIMITS, read_archive
 from vskill_core.content import DEFAULT_LIMITS
+from vskill_core.dsse import MAX_BYTES
 from vskill_core.errors import InvalidInput, LimitExceeded, SourceGone, SourceUnavailable
 from vskill_core.foreign_json import read_json
+from vskill_core.signing_keys import jwk, public_from_jwk, public_from_jwks
+from vskill_core.statement import AttestedOrigin
+from vskill_core.verification import check_attestation
 from vskill_platform.domain.skills.upstream import MOST_OFFERED, Brought, Offer, Upstream, UpstreamEntry
 from vskill_platform.notifications.post import request
+from vskill_platform.stages.upstream_bundles import entry_of
 from vskill_platform.worker_context import require_env
 
 #: What ClawHub's list has no name for: a slug is unique there.
 REPO = "skills"
-_PAGE = 200
+#: What both take for one page.
+_PAGE = 100
 _MOST_PAGES = MOST_OFFERED // 25
 _MOST_PAGE_BYTES = 4 * 1024 * 1024
 _OK, _BAD, _BROKEN = 200, 400, 500
 _TOO_MANY = 429
-
-T = TypeVar("T")
 
 
 class _Version(msgspec.Struct, frozen=True):
@@ -35,7 +40,7 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 class _Item(msgspec.Struct, frozen=True, rename="camel"):
-    """A skill in the list, as far as it is read."""
+    """A skill in ClawHub's list, as far as it is read."""
 
     slug: str
     summary: str | None = None
@@ -43,44 +48,106 @@ class _Item(msgspec.Struct, frozen=True, rename="camel"):
     latest_version: _Version | None = None
 
 
-class _Page(msgspec.Struct, frozen=True, rename="camel"):
+class _Items(msgspec.Struct, frozen=True, rename="camel"):
+    """A page of it."""
+
     items: tuple[_Item, ...]
     next_cursor: str | None = None
+
+    def entries(self) -> Iterable[UpstreamEntry]:
+        for one in self.items:
+            if one.latest_version is not None and (number := one.latest_version.version):
+                where = {"slug": one.slug, "version": number}
+                yield UpstreamEntry(REPO, one.slug, number, where, one.summary or "", number)
+
+    def following(self) -> str | None:
+        """How the next one is asked for."""
+        return self.next_cursor
+
+
+class _Card(msgspec.Struct, frozen=True, rename="camel"):
+    """A skill in the list of an installation, as far as it is read."""
+
+    name: str
+    description: str
+    #: none while nothing of it can be installed
+    current_version: str | None
+
+
+class _After(msgspec.Struct, frozen=True):
+    after: str | None = None
+
+
+class _Cards(msgspec.Struct, frozen=True):
+    """A page of it."""
+
+    skills: tuple[_Card, ...]
+    pagination: _After
+
+    def entries(self) -> Iterable[UpstreamEntry]:
+        for one in self.skills:
+            if number := one.current_version:
+                yield entry_of(one.name, number, one.description, number)
+
+    def following(self) -> str | None:
+        return self.pagination.after
+
+
+PageKind = type[_Items] | type[_Cards]
 
 
 class ClawhubSource:
     """Every skill of the registry, at its newest version."""
 
     async def list_entries(self, upstream: Upstream) -> Offer:
-        found: dict[str, UpstreamEntry] = {}
-        cursor: str | None = None
-        for _ in range(_MOST_PAGES):
-            asked = {"limit": str(_PAGE), **({"cursor": cursor} if cursor else {})}
-            data = await _get(upstream, f"/api/v1/skills?{urlencode(asked)}", _MOST_PAGE_BYTES)
-            page = _decoded(data, _Page)
-            for item in page.items:
-                number = item.latest_version.version if item.latest_version else ""
-                if number:
-                    found[item.slug] = UpstreamEntry(
-                        REPO,
-                        item.slug,
-                        number,
-                        {"slug": item.slug, "version": number},
-                        item.summary or "",
-                        number,
-                    )
-            if not page.next_cursor or page.next_cursor == cursor:
-                return Offer(tuple(found.values()))
-            if len(found) > MOST_OFFERED:
-                break
-            cursor = page.next_cursor
-        message = f"The registry lists more than {MOST_OFFERED} skills, or never ends its list."
-        raise LimitExceeded(message, limit="entries", allowed=MOST_OFFERED)
+        return Offer(await _list(upstream, _Items, "cursor"))
 
     async def fetch(self, upstream: Upstream, entry: UpstreamEntry) -> Brought:
         asked = urlencode({"slug": entry.where["slug"], "version": entry.where["version"]}, quote_via=quote)
         data = await _get(upstream, f"/api/v1/download?{asked}", DEFAULT_LIMITS.bytes_total)
         return Brought(await asyncio.to_thread(read_archive, data), entry.version)
+
+
+class InstallationSource:
+    """Every skill that everybody may read there, at its current version."""
+
+    async def list_entries(self, upstream: Upstream) -> Offer:
+        keys = upstream.state.keys or tuple(
+            map(jwk, public_from_jwks(await _get(upstream, "/.well-known/vskill-keys.json", MAX_BYTES)))
+        )
+        return Offer(await _list(upstream, _Cards, "after"), keys=keys)
+
+    async def fetch(self, upstream: Upstream, entry: UpstreamEntry) -> Brought:
+        skill, number = entry.where["path"], entry.version
+        path = f"/api/v1/skills/{quote(skill, safe='/~')}"
+        attestation = await _get(upstream, f"{path}/versions/{quote(number, safe='')}/attestation", MAX_BYTES)
+        asked = urlencode({"version": number, "format": "tar.gz"}, quote_via=quote)
+        archive = await _get(upstream, f"{path}/archive?{asked}", SERVED_LIMITS.bytes_total)
+        files = await asyncio.to_thread(read_archive, archive, SERVED_LIMITS)
+        trusted = tuple(map(public_from_jwk, upstream.state.keys))
+        about = f"{skill}@{number}"
+        checked = check_attestation(attestation, trusted, archive=archive, files=files, about=about)
+        address = hashlib.sha256(attestation).hexdigest()
+        await require_env("blobs").blobs.put(address, attestation)
+        registry = checked.statement.predicate.registry
+        return Brought(files, number, AttestedOrigin(registry, skill, number, checked.key.key_id, address))
+
+
+async def _list(upstream: Upstream, kind: PageKind, cursor: str) -> tuple[UpstreamEntry, ...]:
+    """Every page of a list, of which the next is asked for by this parameter."""
+    found: dict[str, UpstreamEntry] = {}
+    asked = {"limit": str(_PAGE)}
+    for _ in range(_MOST_PAGES):
+        page = _decoded(await _get(upstream, f"/api/v1/skills?{urlencode(asked)}", _MOST_PAGE_BYTES), kind)
+        found |= {one.name: one for one in page.entries()}
+        following = page.following()
+        if not following or following == asked.get(cursor):
+            return tuple(found.values())
+        if len(found) > MOST_OFFERED:
+            break
+        asked[cursor] = following
+    message = f"The registry lists more than {MOST_OFFERED} skills, or never ends its list."
+    raise LimitExceeded(message, limit="entries", allowed=MOST_OFFERED)
 
 
 async def _get(upstream: Upstream, path: str, most: int) -> bytes:
@@ -98,9 +165,9 @@ async def _get(upstream: Upstream, path: str, most: int) -> bytes:
     return data
 
 
-def _decoded(data: bytes, kind: type[T]) -> T:
+def _decoded(data: bytes, kind: PageKind) -> _Items | _Cards:
     try:
         return read_json(data, kind)
     except msgspec.DecodeError as error:
-        message = f"The upstream does not speak ClawHub's protocol: {str(error)[:200]}"
+        message = f"The upstream does not answer as a registry of its kind: {str(error)[:200]}"
         raise InvalidInput(message, field="address", fix="give the address of its protocol") from None

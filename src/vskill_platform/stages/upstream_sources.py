@@ -42,7 +42,7 @@ from vskill_platform.domain.submissions.submission import Step
 from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.sources.contract import Place, Repositories, Survey, Watchable
 from vskill_platform.stages.upstream_bundles import BundleSource
-from vskill_platform.stages.upstream_clawhub import ClawhubSource
+from vskill_platform.stages.upstream_registries import ClawhubSource, InstallationSource
 from vskill_platform.worker_context import require_env
 from vskill_scan.reading.manifest import read_manifest
 
@@ -142,6 +142,7 @@ SOURCES: dict[UpstreamKind, UpstreamSource] = {
     UpstreamKind.REPOSITORY: RepositorySource(),
     UpstreamKind.MARKETPLACE: MarketplaceSource(),
     UpstreamKind.CLAWHUB: ClawhubSource(),
+    UpstreamKind.REGISTRY: InstallationSource(),
     UpstreamKind.BUNDLE: BundleSource(),
 }
 

@@ -40,7 +40,7 @@ from vskill_platform.domain.skills.upstream import (
 from vskill_platform.intake.discover import AT_ONCE
 from vskill_platform.ledger.kv.entries import Delete, Put
 from vskill_platform.machine.slots import some_at_a_time
-from vskill_platform.records import decode_readable, iter_entries, read_entries
+from vskill_platform.records import decode_readable, iter_entries, persist, read_entries
 from vskill_platform.sources.contract import Place
 from vskill_platform.stages.follow import hand_in, held_back
 from vskill_platform.stages.upstream_sources import SOURCES
@@ -130,7 +130,7 @@ async def _look(upstream: Upstream, now: int) -> dict[str, Any] | None:
     known, is_remembered = await read_upstream_entries(upstream.name), upstream.intake is Intake.REMEMBERED
     offer = await SOURCES[upstream.kind].list_entries(upstream)
     listed, left = await asyncio.to_thread(settle, upstream, offer, known)
-    shown: dict[str, Any] = {"listed": len(listed), "left_out": left[:MOST_NAMED]}
+    shown: dict[str, Any] = {"listed": len(listed), "left_out": left[:MOST_NAMED], "keys": offer.keys}
     shown["withdrawn"] = await _withdrawn(upstream, offer, known, listed)
     entries = UpstreamEntries(listed, known.at if known.entries == listed else now)
     written = Put(keys.upstream_entries(upstream.name), msgspec.json.encode(entries))
@@ -240,6 +240,9 @@ async def _submit(place: Identity, brought: Brought) -> str:
     text = skill_file_of(brought.files, "among the files of the upstream").data
     digest = digest_of_files(brought.files)
     await keep_content(digest, brought.files)
+    if brought.origin is not None:
+        put = Put(keys.brought(place.owner, digest), msgspec.json.encode(brought.origin))
+        await persist(lambda: require_env("kv").kv.commit([put]))
     return await hand_in(Place(place, brought.commit, text), place, digest) or f"submitted: {digest}"
 
 

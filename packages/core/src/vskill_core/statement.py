@@ -106,7 +106,7 @@ class AttestedPolicy(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AttestedOrigin(msgspec.Struct, frozen=True, rename="camel"):
-    """What another registry signed about the same content, which was verified when a bundle brought it."""
+    """What another registry signed about the same content, which was verified when it came here."""
 
     registry: str
     #: as it is called there

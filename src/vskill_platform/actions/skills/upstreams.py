@@ -91,7 +91,7 @@ class UpstreamView(Wire, frozen=True):
     """An upstream, and what its last synchronisation found."""
 
     name: str
-    #: `marketplace`, `repository`, `clawhub` or `bundle`
+    #: `marketplace`, `repository`, `clawhub`, `registry` or `bundle`
     kind: str
     address: str
     #: empty: everything
@@ -193,7 +193,10 @@ async def _decide(
     def to_change(found: Upstream | None) -> Upstream:
         if found is None:
             raise NotFound(f"There is no upstream {request.name!r}.", upstream=request.name)
-        return msgspec.structs.replace(found, **changed)
+        # Another address is another registry, which has keys of its own.
+        is_same = changed.get("address", found.address) == found.address
+        state = found.state if is_same else msgspec.structs.replace(found.state, keys=())
+        return msgspec.structs.replace(found, **changed, state=state)
 
     details = {
         name: " ".join(value) if isinstance(value, tuple) else str(value) for name, value in changed.items()

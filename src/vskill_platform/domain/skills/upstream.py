@@ -15,6 +15,7 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidInput
 from vskill_core.identity import UPSTREAM_HOST, Identity, upstream_identity
 from vskill_core.naming import slugify
+from vskill_core.statement import AttestedOrigin
 from vskill_platform.domain import keys
 
 #: Entries of one upstream that are listed; those beyond are said.
@@ -37,6 +38,8 @@ class UpstreamKind(enum.StrEnum):
     MARKETPLACE = "marketplace"
     REPOSITORY = "repository"
     CLAWHUB = "clawhub"
+    #: another installation of this platform
+    REGISTRY = "registry"
     BUNDLE = "bundle"
 
 
@@ -88,6 +91,8 @@ class Offer(msgspec.Struct, frozen=True):
     left_out: tuple[LeftOutEntry, ...] = ()
     #: whether the entries are all that there are: only then is a missing one gone
     whole: bool = True
+    #: of another installation, the public keys to keep, as JSON Web Keys
+    keys: tuple[dict[str, str], ...] = ()
 
 
 class Brought(msgspec.Struct, frozen=True):
@@ -96,6 +101,8 @@ class Brought(msgspec.Struct, frozen=True):
     files: tuple[SkillFile, ...]
     #: the upstream's commit or version
     commit: str = ""
+    #: what another registry signed about them
+    origin: AttestedOrigin | None = None
 
 
 class LookState(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -116,6 +123,8 @@ class UpstreamState(LookState, frozen=True, omit_defaults=True):
     #: when the last one succeeded
     good_at: int | None = None
     listed: int = 0
+    #: the public keys that another installation had at the first look, as JSON Web Keys
+    keys: tuple[dict[str, str], ...] = ()
     left_out: tuple[LeftOutEntry, ...] = ()
     #: names that came from here and that the upstream has no longer, or took back, with the reason
     withdrawn: Mapping[str, str] = {}

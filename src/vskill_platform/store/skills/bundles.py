@@ -69,13 +69,10 @@ async def read_brought_list(kept: KeptBundles) -> RevocationDocument:
 
 
 async def find_origin(identity: Identity, digest: str) -> AttestedOrigin | None:
-    """What the other registry signed about a content that a bundle brought to this place."""
-    if identity.host != UPSTREAM_HOST or (kept := await read_bundles(identity.owner)) is None:
+    """What another registry signed about a content that came to this place."""
+    if identity.host != UPSTREAM_HOST:
         return None
-    brought = next((one for one in kept.skills() if one.digest == digest), None)
-    if brought is None:
-        return None
-    return AttestedOrigin(kept.registry, brought.skill, brought.version, brought.key_id, brought.attestation)
+    return (await read_record(keys.brought(identity.owner, digest), AttestedOrigin))[0]
 
 
 def origin_writes(statement: Statement) -> tuple[Operation, ...]:

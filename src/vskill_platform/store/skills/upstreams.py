@@ -68,8 +68,9 @@ async def remove_upstream(note: AuditNote) -> None:
     async def remove() -> tuple[None, list[Operation]]:
         name = note.target
         await get_upstream(name)
-        facts = [one.key async for one in iter_entries(keys.upstream_facts.under(name))]
-        records = (keys.upstream(name), keys.upstream_entries(name), keys.bundles(name), *facts)
+        beside = (keys.upstream_facts.under(name), keys.brought.under(name))
+        found = [one.key for prefix in beside async for one in iter_entries(prefix)]
+        records = (keys.upstream(name), keys.upstream_entries(name), keys.bundles(name), *found)
         return None, [*map(Delete, records)]
 
     await commit_audited(note, remove)
