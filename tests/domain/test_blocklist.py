@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from vskill_core.errors import InvalidInput
 from vskill_core.findings import Severity
-from vskill_core.identity import normalise, upload_identity
+from vskill_core.identity import normalise, upload_identity, upstream_identity
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -42,6 +42,18 @@ def test_each_kind_of_target_reaches_as_far_as_it_says() -> None:
     assert name_target("Google") in targets_of(OTHER, ["google", ""])
     assert digest_target(DIGEST.upper()) in targets_of(OTHER, [], DIGEST)
     assert {t.kind for t in targets_of(GOOGLE, ["google"], DIGEST)} == set(TargetKind)
+
+
+def test_a_digest_of_an_upstream_reaches_what_that_one_brought_and_nothing_else() -> None:
+    target = parse_target(TargetKind.DIGEST.value, f"{DIGEST.upper()}@HQ")
+    assert target == digest_target(f"{DIGEST}@hq") != digest_target(DIGEST)
+    brought = upstream_identity("hq", "tools", "tidy")
+    assert target in targets_of(brought, [], DIGEST) and digest_target(DIGEST) in targets_of(
+        brought, [], DIGEST
+    )
+    for other in (upstream_identity("shop", "tools", "tidy"), OTHER):
+        assert target not in targets_of(other, [], DIGEST)
+    assert target not in targets_of(brought, [], "b" * 64)
 
 
 def test_the_root_of_a_repository_and_the_whole_repository_are_two_targets() -> None:
