@@ -25,7 +25,7 @@ path = sys.argv[1]
 """
 
 
-def start(script: str, path: Path) -> subprocess.Popen[str]:
+def start(script: str, path: Path | str) -> subprocess.Popen[str]:
     """A process that runs the script; it ends when its standard input does, if it reads that."""
     return lifetimes.start(
         [sys.executable, "-c", _PRELUDE + dedent(script), str(path)],

@@ -15,7 +15,6 @@ import asyncpg
 import structlog
 
 from vskill_core.errors import (
-    NotFound,
     PlatformError,
     SchemaUnknown,
     StoreBusy,
@@ -43,6 +42,13 @@ STATEMENT_S = 10.0
 CONNECT_S = 5.0
 #: Timeout of one migration, such as an index over a million records, or of waiting for another process's.
 MIGRATION_S = 3600.0
+#: The server ends a transaction that says nothing for this long: its process stands still or its machine is gone, and
+#: others wait for what it has locked.
+IDLE_S = 10.0
+#: The server ends a connection whose machine has not answered for a minute; most systems wait two hours.
+_NOTICE_THE_GONE = (
+    "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_user_timeout = 60000;"
+)
 #: How long a caller waits for a free connection.
 ACQUIRE_S = 5.0
 #: How often the server's clock is compared with this machine's.
@@ -103,11 +109,12 @@ class PostgresDatabase(Database):
         """Connect and bring the schema up to date. `clock` replaces the server's own, for tests."""
         with translate_errors(shown_location(location)):
             pool = await asyncpg.create_pool(
-                **_driver_options(location),
+                **driver_options(location),
                 # With a minimum, the pool would reconnect by itself and log a traceback at every attempt of an outage.
                 min_size=0,
                 max_size=connections,
                 server_settings={"application_name": "vskill-platform", "timezone": "UTC"},
+                init=None if driver_address(location)[1] else _bound_waits,
                 reset=_leave_as_it_is,
             )
         database = cls(location, pool, clock)
@@ -161,6 +168,8 @@ class PostgresDatabase(Database):
     async def transaction(self, isolation: str | None = None) -> AsyncIterator["asyncpg.Connection[Any]"]:
         """One connection in a transaction."""
         async with self._acquire() as connection, connection.transaction(isolation=isolation):
+            if self._shares_connections:
+                await connection.execute(f"SET LOCAL {_idle_limit()}")
             yield connection
 
     @contextlib.asynccontextmanager
@@ -229,10 +238,11 @@ class PostgresDatabase(Database):
             await asyncio.sleep(SERVER_POLL_S)
 
     async def _hear(self) -> None:
-        connection = await asyncpg.connect(**_driver_options(self.location))
+        connection = await asyncpg.connect(**driver_options(self.location))
         broken = asyncio.Event()
         connection.add_termination_listener(lambda _: broken.set())
         try:
+            await connection.execute(_NOTICE_THE_GONE)
             for channel in CHANNELS:
                 await connection.add_listener(channel, lambda _, _pid, told, _payload: self.wake(told))
             if self._away:
@@ -259,36 +269,25 @@ class PostgresDatabase(Database):
             self._pool.terminate()
 
 
-def _driver_options(location: str) -> dict[str, Any]:
+def driver_options(location: str) -> dict[str, Any]:
     dsn, shared = driver_address(location)
     options: dict[str, Any] = {"dsn": dsn, "timeout": CONNECT_S, "command_timeout": STATEMENT_S}
     # What is prepared stays on its connection, which somebody else gets next from a pooler.
     return options | ({"statement_cache_size": 0} if shared else {})
 
 
+def _idle_limit() -> str:
+    return f"idle_in_transaction_session_timeout = {int(IDLE_S * 1000)}"
+
+
+async def _bound_waits(connection: "asyncpg.Connection[Any]") -> None:
+    """Settings of a new connection. Not parameters of its start: poolers refuse those that they do not know."""
+    await connection.execute(f"{_NOTICE_THE_GONE} SET {_idle_limit()}")
+
+
 async def _leave_as_it_is(_: object) -> None:
     """Skip the driver's reset of a connection: our sessions keep no state beyond a transaction, which the driver ends
     by itself, and the reset would cost a round trip of four statements after each of ours."""
-
-
-@contextlib.asynccontextmanager
-async def open_view(location: str) -> AsyncIterator["asyncpg.Connection[Any]"]:
-    """A separate connection with one read-only transaction that sees the database as it is now."""
-    place = shown_location(location)
-    with translate_errors(place):
-        connection = await asyncpg.connect(**_driver_options(location))
-    try:
-        with translate_errors(place):
-            await connection.transaction(isolation="repeatable_read", readonly=True).start()
-            # The first statement fixes what this transaction sees.
-            version = await _read_version(connection)
-        if not version:
-            raise NotFound(f"There is no store in {place}.")
-        check_version(place, version, await asyncio.to_thread(load_migrations, "postgres"))
-        yield connection
-    finally:
-        with contextlib.suppress(Exception):
-            await connection.close(timeout=CONNECT_S)
 
 
 # Migrations.
@@ -315,7 +314,7 @@ async def migrate(connection: Any, place: str, derive: Derive, migrations: Seque
 async def _migrate_alone(
     connection: Any, place: str, derive: Derive, migrations: Sequence[Migration], declared: str
 ) -> None:
-    found = await _read_version(connection)
+    found = await read_version(connection)
     check_version(place, found, migrations)
     pending = [one for one in migrations if one.number > found]
     if not pending:
@@ -338,7 +337,7 @@ async def _apply(connection: Any, pending: Sequence[Migration], declared: str) -
     await connection.execute(declared, timeout=MIGRATION_S)
 
 
-async def _read_version(connection: Any) -> int:
+async def read_version(connection: Any) -> int:
     """The schema version of the database; 0 where there is no store in it."""
     if await connection.fetchval("SELECT to_regclass('schema_version')") is None:
         return 0
@@ -358,6 +357,7 @@ _BY_CLASS: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
     (asyncpg.InsufficientResourcesError, StoreUnavailable, "the server lacks resources"),
     (asyncpg.OperatorInterventionError, StoreUnavailable, "the server is stopping or starting"),
     (asyncpg.PostgresConnectionError, StoreUnavailable, "the connection broke"),
+    (asyncpg.IdleInTransactionSessionTimeoutError, StoreUnavailable, "this process stood still"),
     (asyncpg.InvalidAuthorizationSpecificationError, StoreUnavailable, "the server refuses this user"),
     (asyncpg.InvalidCatalogNameError, StoreUnavailable, "there is no such database"),
     (asyncpg.InvalidSQLStatementNameError, StoreUnavailable, _POOLED),
