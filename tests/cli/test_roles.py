@@ -15,9 +15,11 @@ import pytest
 from tests.cli.role_processes import COMMAND, announced, started, stop, submit, wait_for
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
+from tests.support.signing import as_value
 from vskill_core.content import digest_of_files
 from vskill_core.folders import read_folder
 from vskill_core.release import __version__
+from vskill_core.signing_keys import SigningKey
 
 pytestmark = pytest.mark.slow
 
@@ -71,6 +73,32 @@ def test_watching_a_skill_that_is_not_published_ends_with_exit_code_1_and_the_re
         assert result["submission"]["state"] == "BLOCKED"
         assert result["submission"]["decision"]["ruleIds"] == ["KB-001"]
         assert stop(process)[0] == 0
+
+
+def test_doctor_says_which_keys_each_process_has(environment):
+    """The worker was not given the new signing key yet, and no key that seals."""
+    new, old = SigningKey.generate(), SigningKey.generate()
+    here = {**environment, "VSKILL_SIGNING_KEY": as_value(new), "VSKILL_SEALING_KEY": "A" * 43 + "="}
+    elsewhere = {**environment, "VSKILL_SIGNING_KEY": as_value(old)}
+
+    def told() -> dict[str, tuple[bool, str]]:
+        done = subprocess.run(
+            [*COMMAND, "doctor", "--json"], env=here, capture_output=True, text=True, check=False
+        )
+        rows = [one for one in json.loads(done.stdout) if one["name"].startswith("keys of ")]
+        return {one["name"].split()[2]: (one["warning"], one["detail"]) for one in rows}
+
+    with started(here, "serve", "--port", "0", "--web-only") as web, started(elsewhere, "worker") as worker:
+        announced(web), announced(worker)
+        wait_for(lambda: told().keys() == {"web", "worker"})
+        found = told()
+        assert found["web"][0] is False and f"signs with {new.public.key_id}, seals with " in found["web"][1]
+        assert found["worker"] == (
+            True,
+            f"signs with {old.public.key_id}, seals with no key; this machine has other keys",
+        )
+        assert stop(web)[0] == stop(worker)[0] == 0
+        assert told() == {}
 
 
 def test_roles_can_run_apart(environment, skill):

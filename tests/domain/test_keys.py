@@ -50,6 +50,7 @@ def built_keys() -> list[tuple[str, str]]:
         (name_target("100%").key, "block:name:100%25"),
         (keys.job("recover"), "job:recover"),
         (keys.worker("host-1-ab"), "worker:host-1-ab"),
+        (keys.web("host-1-ab"), "web:host-1-ab"),
         (keys.installs("a/b/c", "2026-11-15"), "installs:a/b/c:2026-11-15"),
         (keys.review("a/b/c"), "review:a/b/c"),
         (keys.report("01J"), "report:01J"),

@@ -139,6 +139,8 @@ repohealth = _kind("repohealth:", "repository")
 job = _kind("job:", "name")
 #: when a worker process was last there
 worker = _kind("worker:", "id")
+#: the same of a web process
+web = _kind("web:", "id")
 #: a counter; the day as `YYYY-MM-DD`, so that the keys of a skill sort by day
 installs = _kind("installs:", "canonical name", "day")
 #: a skill with a version that is live and under review; the skill's record says whether it still is

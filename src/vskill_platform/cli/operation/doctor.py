@@ -120,6 +120,8 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
     yield _needs("scanner", await find_scanner_lack(env))
     if writable.ok:
         yield await _workers(env)
+        async for one in _check_keys_of_processes(env):
+            yield one
     models = [one for one in (env.settings.judge_model, env.settings.second_judge_model) if one]
     judges = " and ".join(models) or "none: degraded mode, SCANNED at most"
     yield Check("judge", ok=True, detail=judges)
@@ -160,21 +162,30 @@ def _check_registry_name(settings: Settings) -> Check:
 
 
 async def _check_key(env: "Env") -> Check:
-    """Which key this machine's processes sign with, and whether running workers have the same."""
-    from vskill_platform.upkeep.work_needs import look_at_running
-
+    """Which key this machine's processes sign with."""
     if env.signing is None:
         return Check("signing key", ok=True, detail="nothing is signed")
     try:
         own = (await env.signing.current()).public.key_id
-        others = [key for key in (await look_at_running(env)).signing_keys if key != own]
     except PlatformError as error:
         return Check("signing key", ok=False, detail=error.message)
     where = "VSKILL_SIGNING_KEY" if env.settings.signing_key else "the keys folder"
-    differ = (
-        f"; workers sign with {', '.join(others)}: they have not been given this key yet" if others else ""
-    )
-    return Check("signing key", ok=True, detail=f"{own}, from {where}{differ}", warning=bool(others))
+    return Check("signing key", ok=True, detail=f"{own}, from {where}")
+
+
+async def _check_keys_of_processes(env: "Env") -> AsyncIterator[Check]:
+    """Which keys each running process has, a warning where one was not given those of this machine."""
+    from vskill_platform.store.operation.workers import live_processes, own_key_id, own_sealing_key_id
+    from vskill_platform.worker_context import run_with_worker_env
+
+    here = await own_key_id(env) or "", await own_sealing_key_id(env)
+    for one in await run_with_worker_env(env, live_processes):
+        there = one.sign.signing_key, one.sign.sealing_key
+        detail = f"signs with {there[0] or 'no key'}, seals with {there[1] or 'no key'}"
+        differs = "" if there == here else "; this machine has other keys"
+        yield Check(
+            f"keys of {one.role} {one.id}", ok=True, detail=f"{detail}{differs}", warning=bool(differs)
+        )
 
 
 async def _check_sealing(env: "Env") -> Check:

@@ -151,6 +151,7 @@ def _running(
     from vskill_platform.cli.operation.web_processes import WebProcesses
     from vskill_platform.queue.consumer import run_consumer
     from vskill_platform.queue.schedule import run_schedule
+    from vskill_platform.store.operation.workers import run_web_signs
     from vskill_platform.store.people.refusals import run_refusals
     from vskill_platform.web import operations
     from vskill_platform.web.app import create_app
@@ -173,6 +174,7 @@ def _running(
             serve_web(app, env.settings, listener, stop, hub.close, metrics=env.metrics),
         )
         yield "refusals", run_refusals(env, stop)
+        yield "signs of life", run_web_signs(env, stop)
     elif listener is not None:
         app = create_app(env, operations.OWN_PORT, stop=stop, works=works)
         yield "metrics", serve_web(app, env.settings, listener, stop, metrics=env.metrics)

@@ -11,6 +11,7 @@ from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.operation.supervised import heeding, run_child
 from vskill_platform.cli.process import ending_all, stop_on_signals
 from vskill_platform.settings import Settings
+from vskill_platform.store.operation.workers import run_web_signs
 from vskill_platform.store.people.refusals import run_refusals, write_counted
 from vskill_platform.web.app import create_app
 from vskill_platform.web.door.server import serve
@@ -54,7 +55,7 @@ async def _answer_for(server: socket.socket, orders: WebOrders, settings: Settin
             app = create_app(env, hub=hub, stop=stop, works=orders.works, processes=orders.processes)
             async with asyncio.TaskGroup() as group:
                 answering = serve(app, settings, listener, stop, hub.close, metrics=env.metrics, leave=leave)
-                for role in (answering, run_refusals(env, stop)):
+                for role in (answering, run_refusals(env, stop), run_web_signs(env, stop)):
                     group.create_task(ending_all(role, stop))
                 parent.tell()
             # After the last answer.

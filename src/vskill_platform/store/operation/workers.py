@@ -1,9 +1,11 @@
-"""Signs of life (heartbeats) of worker processes, so that health can tell if none is alive.
+"""Signs of life (heartbeats) of processes: health can tell if no worker is alive, and `doctor` which keys each has.
 
 A sign is neither claim nor lease: a worker whose signs stop loses no work. It expires after a day.
 """
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -12,15 +14,17 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.records import decode, iter_entries
-from vskill_platform.worker_context import Env, require_env
+from vskill_platform.worker_context import Env, require_env, run_with_worker_env
 
 #: A worker whose last sign is older than this many intervals counts as dead: two missed, and one late.
 MISSED_SIGNS = 2.5
 KEPT_MS = 24 * 3_600_000
+#: How often a web process gives one: nothing but `doctor` asks for it.
+WEB_SIGN_S = 60.0
 
 
 class WorkerSign(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The record at `worker:{id}`."""
+    """The record at `worker:{id}` or `web:{id}`."""
 
     seen_at: int
     #: It stopped as it was told to.
@@ -31,6 +35,16 @@ class WorkerSign(msgspec.Struct, frozen=True, omit_defaults=True):
     lacks: str = ""
     #: The key that it signs with; empty where it signs nothing, or could not read its key.
     signing_key: str = ""
+    #: The key that seals credentials there; empty likewise.
+    sealing_key: str = ""
+
+
+class LiveProcess(msgspec.Struct, frozen=True):
+    """A web process or worker that gave a sign lately."""
+
+    role: str
+    id: str
+    sign: WorkerSign
 
 
 class WorkersSeen(msgspec.Struct, frozen=True):
@@ -49,12 +63,29 @@ class WorkersSeen(msgspec.Struct, frozen=True):
     signing_keys: tuple[str, ...] = ()
 
 
-async def give_sign(*, stopped: bool = False, write_ms: int = 0, lacks: str = "") -> None:
+async def give_sign(
+    kind: keys.KeyKind = keys.worker, *, stopped: bool = False, write_ms: int = 0, lacks: str = ""
+) -> None:
     """Write a sign of life, with how long the last one took."""
     env = require_env("kv")
-    key = await own_key_id(env)
-    sign = msgspec.json.encode(WorkerSign(env.kv.now(), stopped, write_ms, lacks, key or ""))
-    await env.kv.commit([Put(keys.worker(env.worker_id), sign, quiet=True, ttl_ms=KEPT_MS)])
+    signing, sealing = await own_key_id(env), await own_sealing_key_id(env)
+    sign = WorkerSign(env.kv.now(), stopped, write_ms, lacks, signing or "", sealing)
+    put = Put(kind(env.worker_id), msgspec.json.encode(sign), quiet=True, ttl_ms=KEPT_MS)
+    await env.kv.commit([put])
+
+
+async def run_web_signs(env: Env, stop: asyncio.Event) -> None:
+    """Give signs of life of a web process until `stop` is set, then say that it stopped."""
+    is_stopping = False
+    while not is_stopping:
+        is_stopping = stop.is_set()
+        try:
+            await run_with_worker_env(env, lambda: give_sign(keys.web, stopped=stop.is_set()))
+        except PlatformError as error:
+            env.log.warning("sign of life not written", error=str(error))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WEB_SIGN_S):
+                await stop.wait()
 
 
 async def own_key_id(env: Env) -> str | None:
@@ -66,6 +97,30 @@ async def own_key_id(env: Env) -> str | None:
     except PlatformError as error:
         env.log.warning("the signing key cannot be read", error=str(error))
         return ""
+
+
+async def own_sealing_key_id(env: Env) -> str:
+    """The key that seals credentials in this process; empty where there is none that can be read."""
+    try:
+        known = () if env.sealing is None else await env.sealing.keys()
+    except PlatformError as error:
+        env.log.warning("the sealing key cannot be read", error=str(error))
+        return ""
+    return known[0].key_id if known else ""
+
+
+async def live_processes() -> list[LiveProcess]:
+    """Web processes and workers that live, by their names."""
+    now, found = require_env("kv").kv.now(), []
+    for role, kind, silent_ms in (
+        ("web", keys.web, int(WEB_SIGN_S * 1000 * MISSED_SIGNS)),
+        ("worker", keys.worker, silence_ms()),
+    ):
+        async for entry in iter_entries(kind.prefix):
+            sign = decode(entry, WorkerSign)
+            if not sign.stopped and now - silent_ms <= sign.seen_at <= now + CLOCK_SLACK_MS:
+                found.append(LiveProcess(role, entry.key.removeprefix(kind.prefix), sign))
+    return found
 
 
 async def look_at_workers() -> WorkersSeen:
