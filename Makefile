@@ -77,10 +77,10 @@ $(ANALYSERS_READY): requirements-analysers.lock | $(READY)
 	@sh tools/install.sh $(ANALYSERS)/bin/python requirements-analysers.lock
 	@touch $@
 
-# cosmic-ray, cyclonedx-py and scim2-tester, for `make mutants`, `make audit` and a test, apart from the product as the
-# analysers are.
+# cosmic-ray, cyclonedx-py, scim2-tester and kubernetes-validate, for `make mutants`, `make audit` and two tests, apart from
+# the product as the analysers are.
 $(TOOLS_READY): requirements-tools.lock | $(READY)
-	@echo "setup: installing cosmic-ray, cyclonedx-py and scim2-tester into $(TOOLS) (once)"
+	@echo "setup: installing cosmic-ray, cyclonedx-py, scim2-tester and kubernetes-validate into $(TOOLS) (once)"
 	@$(BIN)/python -m venv --clear --without-pip $(TOOLS)
 	@sh tools/install.sh $(TOOLS)/bin/python requirements-tools.lock
 	@touch $@

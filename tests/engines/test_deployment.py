@@ -218,9 +218,26 @@ def test_rules_and_dashboard_ask_for_metrics_that_are_exposed_and_for_all_alerts
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 
 
+def test_the_manifests_agree_with_the_schemas_of_kubernetes(tmp_path):
+    """No cluster is here. A misspelt field is refused."""
+    program = ROOT / ".venv" / "tools" / "bin" / "kubernetes-validate"
+    assert program.exists(), "kubernetes-validate is not there: run 'make test-slow' once"
+
+    def check(*files: Path) -> subprocess.CompletedProcess[str]:
+        command = [program, "--strict", "-k", "1.37", *files]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    checked = check(*KUBERNETES)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    misspelt = tmp_path / "web.yaml"
+    misspelt.write_text(
+        (DEPLOY / "kubernetes" / "web.yaml").read_text().replace("containers:", "containesr:")
+    )
+    assert check(misspelt).returncode != 0
+
+
 @pytest.mark.parametrize("file", KUBERNETES, ids=lambda file: file.name)
 def test_each_manifest_runs_a_command_with_settings_that_exist_and_has_no_more_rights_than_it_needs(file):
-    """No cluster is here, and the schemas of Kubernetes are 22 MB: `kubernetes-validate` was run by hand (1.37)."""
     documents = list(yaml.safe_load_all(file.read_text()))
     if file.stem == "settings":
         check_settings({"VSKILL_STORE": "postgresql://vskill@postgres/vskill", **documents[0]["data"]})
