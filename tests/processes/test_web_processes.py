@@ -19,10 +19,10 @@ from tests.leaks.requests import requests_for
 from tests.leaks.test_routes import READS, leaks_in, written
 from tests.leaks.world import HIDDEN_OWNER, open_leak_world
 from tests.processes.workers import WorkerProcess, until, workers_on
-from tests.support.envs import make_submission, put_record
+from tests.support.envs import active_env, make_submission, put_record
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
-from tests.support.people import make_account, token_of
+from tests.support.people import PASSWORD, csrf_in, make_account, token_of
 from tests.support.role_processes import answered_by, webs_of
 from tests.support.shelf import Shelf, open_shelf
 from tests.support.streams import Events, listening
@@ -44,9 +44,11 @@ from vskill_platform.actions.recall.takedowns import RESTORE, TAKE_DOWN, Restore
 from vskill_platform.actions.submissions.submissions import CANCEL, CancelSubmission
 from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.domain.telling.notification import Notification, Topic
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.telling.notifications import tell
 
 pytestmark = pytest.mark.anyio
 
@@ -234,6 +236,35 @@ async def test_what_one_writes_the_other_one_tells_at_once(shelf, tmp_path):
         assert [answer.status_code for answer in await server.of_both("/api/v1/account", headers=own)] == [
             401
         ] * 2
+
+
+async def test_one_signs_in_at_one_is_known_to_the_other_one_and_signs_out_there(shelf, tmp_path):
+    """Also what is read at one is read at the other, where the number of unread ones has been shown before."""
+    await make_account(shelf.env, "ann", Role.AUTHOR, PASSWORD)
+    skill, at = (await shelf.publish("lint")).canonical, shelf.env.kv.now()
+    with active_env(shelf.env):
+        await tell([("ann", Notification("e", Topic.WATCHED, "skill.published", at, "some news", skill))])
+    page, html = "/account/notifications", {"accept": "text/html"}
+    async with two_webs(shelf.env.settings, tmp_path / "serving", "--web-only") as server:
+        first, second = server.webs
+        asked = await server.ask(first, "GET", "/signin", headers=html)
+        form = {"csrf": csrf_in(asked.text), "name": "ann", "password": PASSWORD}
+        signed_in = await server.ask(first, "POST", "/signin", data=form, headers=html | cookies(asked))
+        assert signed_in.status_code == 303, signed_in.text
+        own = html | cookies(signed_in)
+        shown = await server.of_both(page, headers=own)
+        assert ["1 unread" in one.text for one in shown] == [True] * 2
+        secret = {"csrf": csrf_in(shown[0].text)}
+        assert (await server.ask(second, "POST", f"{page}/read", data=secret, headers=own)).status_code == 303
+        for one in await server.of_both(page, headers=own):
+            assert "some news" in one.text and "1 unread" not in one.text
+        assert (await server.ask(second, "POST", "/signout", data=secret, headers=own)).status_code == 303
+        assert [one.status_code for one in await server.of_both(page, headers=own)] == [303] * 2
+
+
+def cookies(answer: httpx2.Response) -> dict[str, str]:
+    """What a browser sends back."""
+    return {"cookie": "; ".join(f"{name}={value}" for name, value in answer.cookies.items())}
 
 
 async def test_a_stream_of_one_tells_what_the_other_one_wrote_and_goes_on_there(shelf, tmp_path):
