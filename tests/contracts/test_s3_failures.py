@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.buckets import MemoryBucket
+from tests.support.buckets import Answer, MemoryBucket
 from tests.support.manual_clock import ManualClock
 from vskill_core.errors import BlobFull, BlobUnavailable, InvalidSettings
 from vskill_platform.ledger.blobs.contract import Blobs
@@ -204,6 +204,20 @@ async def test_a_copy_that_failed_after_200_deletes_nothing():
     await blobs.put(ADDRESS, b"whole")
     assert await blobs.set_aside(ADDRESS, 0) is False
     assert await blobs.get(ADDRESS) == b"whole"
+
+
+async def test_readiness_is_probed_again_at_once_after_a_failure():
+    class Away(MemoryBucket):
+        async def get_async(self, path: str) -> Answer:
+            raise OSError("away")
+
+    clock, metrics = ManualClock(), Metrics()
+    blobs = S3Blobs(Away(clock), LOCATION, clock, metrics)
+    await blobs.check()
+    with pytest.raises(BlobUnavailable):
+        await blobs.get(ADDRESS)
+    await blobs.check()
+    assert b'vskill_content_requests_total{kind="put"} 2.0' in metrics.render()
 
 
 async def test_readiness_writes_at_most_twice_a_minute():

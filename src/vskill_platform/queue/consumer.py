@@ -208,7 +208,7 @@ class _Consumer:
     async def run(self) -> None:
         beside = [asyncio.create_task(self._give_signs(), context=Context())]
         if self._tries_machine:
-            beside.append(asyncio.create_task(self._try_scanner(), context=Context()))
+            beside.append(asyncio.create_task(self._try_what_lacked(), context=Context()))
         try:
             while not self._stop.is_set():
                 for batch in await self._receive():
@@ -228,16 +228,24 @@ class _Consumer:
         finally:
             await self._sign(stopped=True)
 
-    async def _try_scanner(self) -> None:
-        """Try the scanner at the start, and again while the last attempt failed for lack of it."""
-        shortages, tried = self._env.shortages, False
+    async def _try_what_lacked(self) -> None:
+        """Try the scanner at the start, and scanner or content again while the last attempt failed for lack of it: the
+        next attempt, which would tell, may be many minutes away."""
+        env, shortages, tried = self._env, self._env.shortages, False
         while True:
-            if not tried or (isinstance(shortages.last, Shortage) and shortages.last.text("host") == SCANNER):
-                tried, lack = True, await self._try(find_scanner_lack(self._env), None)
-                shortages.last = None
+            last = shortages.last
+            if not tried or (isinstance(last, Shortage) and last.text("host") == SCANNER):
+                tried, lack = True, await self._try(find_scanner_lack(env), None)
                 if lack is not None:
-                    shortages.meet(lack, self._env.kv.now())
-            await asyncio.sleep(self._env.pace.sign_every_s)
+                    shortages.meet(lack, env.kv.now())
+                elif shortages.last is last:
+                    shortages.last = None
+            elif isinstance(last, BlobUnavailable):
+                with suppress(PlatformError):
+                    await env.blobs.check()
+                    if shortages.last is last:
+                        shortages.last = None
+            await asyncio.sleep(env.pace.sign_every_s)
 
     async def _sign(self, *, stopped: bool) -> None:
         """Write one sign of life, with how long the last one took. A slow store gets until the next one is due, or

@@ -35,7 +35,7 @@ ANSWER_WITHIN_S = 25.0
 _SEEN_FOR_S = 600.0
 #: The server's time is asked for again after this long; in between, the own clock counts on.
 _TIME_FOR_S = 600.0
-#: Readiness is probed more often than this, and each request is paid for.
+#: Readiness is asked for more often than this, and each request is paid for; after a failure it is probed at once.
 _READY_FOR_S = 30.0
 #: A copy in place of this age was there before any deletion that is under way began, and none may delete it.
 _SETTLED = timedelta(hours=1), timedelta(days=6)
@@ -261,6 +261,7 @@ class S3Blobs(Blobs):
             raise self._failed(_reason(error)) from error
 
     def _failed(self, reason: str, kind: type[BlobUnavailable] = BlobUnavailable) -> BlobUnavailable:
+        self._ready_at = None
         message = f"the blob store in {self._location} failed: {reason}"
         return kind(message, reason=reason, path=self._location)
 
