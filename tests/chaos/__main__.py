@@ -38,7 +38,7 @@ The run fails unless
 - queue health is empty within {quiet:g} s of each fault's end, and nothing is owed within {quiet:g} s of the last one.
 
 "Taken again" is how long after a fault's end a client had to wait for its submission to be accepted; "health empty" is how
-long until queue health was read and empty; "caught up" is how long until everything that had been accepted by then had ended,
+long until queue health was read and empty, without the time that later faults lasted; "caught up" is how long until everything that had been accepted by then had ended,
 while other faults went on. Each is the worst of all times.
 
 ## Many machines: PostgreSQL, NATS and S3

@@ -32,6 +32,8 @@ class ContentWay(Proxy):
         self.cuts = False
         #: How long every piece of an answer takes.
         self.slow_s = 0.0
+        #: Answers that were given in its stead, were slow or were cut.
+        self.spoiled = 0
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.answer is None:
@@ -44,6 +46,7 @@ class ContentWay(Proxy):
             lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
             await reader.readexactly(int(lengths[0].partition(b":")[2]) if lengths else 0)
             before, _, body = self.answer.partition(_END)
+            self.spoiled += 1
             writer.write(before + _END + (b"" if head.startswith(b"HEAD ") else body))
             await writer.drain()
         self._writers.discard(writer)
@@ -52,10 +55,12 @@ class ContentWay(Proxy):
     async def _pass_on(self, data: bytes, sink: asyncio.StreamWriter, *, is_answer: bool) -> bool:
         """Whether the connection goes on."""
         if is_answer and self.slow_s:
+            self.spoiled += 1
             await asyncio.sleep(self.slow_s)
         head, end, body = data.partition(_END)
         if not (is_answer and self.cuts and end and body):
             return await super()._pass_on(data, sink, is_answer=is_answer)
+        self.spoiled += 1
         sink.write(head + end + body[: len(body) // 2])
         await sink.drain()
         return False

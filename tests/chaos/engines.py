@@ -19,9 +19,10 @@ from tests.chaos.crew import SKEW_S, Crew, crew_on
 from tests.chaos.disk import children_of, limit_files
 from tests.chaos.proxy import Proxy
 from tests.chaos.world import FULL_S, NO_ROOM, Plan, World
-from tests.processes.workers import workers_on
+from tests.processes.workers import until, workers_on
 from tests.support import nats, postgres, s3
 from tests.support.envs import active_env
+from tests.support.patience import PATIENCE_S
 from tests.support.signing import as_value
 from vskill_core.signing_keys import SigningKey
 from vskill_platform.bootstrap import env_for
@@ -89,18 +90,28 @@ class Engines(World):
         # What is connected already would go on.
         self._to_s3.cut()
         async with self.felt_as("blob_full" if how == "full" else "blob_unavailable"):
-            await self.wait()
+            await self._until_spoiled()
         self._to_s3.answer = None
 
     async def _slow_s3(self) -> None:
         self._to_s3.slow_s = SLOW_S
-        await self.wait()
+        await self._until_spoiled()
         self._to_s3.slow_s = 0.0
 
     async def _cut_bodies(self) -> None:
         self._to_s3.cuts = True
-        await self.wait()
+        await self._until_spoiled()
         self._to_s3.cuts = False
+
+    async def _until_spoiled(self) -> None:
+        """As long as other faults, and until it has been met."""
+        before = self._to_s3.spoiled
+        await self.wait()
+
+        async def met() -> bool:
+            return self._to_s3.spoiled > before
+
+        await until(met, PATIENCE_S, "nobody has asked S3 for anything")
 
     async def _kill_postgres(self) -> None:
         await asyncio.to_thread(self._servers.postgres.stop, kill=True)

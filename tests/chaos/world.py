@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from tests.chaos.account import QUIET_WITHIN_S, Account, Watch, take_account
+from tests.chaos.account import QUIET_WITHIN_S, Account, Played, Watch, take_account
 from tests.chaos.crew import STARTED_AGAIN, Crew
 from tests.chaos.disk import limit_files
 from tests.chaos.load import ACCOUNT, Load
@@ -72,8 +72,8 @@ class World:
         self.plan = plan
         #: What is submitted, once it is.
         self.load = Load([], "")
-        #: Each fault that was played, and when it was over.
-        self.ends: list[tuple[str, float]] = []
+        #: Each fault that was played, when it began and when it was over.
+        self.played: list[Played] = []
         self.faults: dict[str, Fault] = {
             WORKER_KILLED: crew.kill_a_worker,
             WEB_KILLED: crew.kill_a_web,
@@ -188,8 +188,9 @@ class World:
         while time.monotonic() < end or first:
             await asyncio.sleep(chance.uniform(0.2, 0.75) * self.plan.down_s)
             name = first.pop(0) if first else chance.choice(often)
+            began = time.time()
             await self.faults[name]()
-            self.ends.append((name, time.time()))
+            self.played.append(Played(name, began, time.time()))
             await self.crew.replace_the_dead()
 
     async def settle(self, watch: Watch) -> float:
@@ -219,7 +220,7 @@ async def play(
         account = await take_account(
             load,
             watch,
-            world.ends,
+            world.played,
             seconds=seconds,
             seed=plan.seed,
             quiet_after_s=quiet,
@@ -244,7 +245,7 @@ async def _quietly(read: Awaitable[T]) -> T | None:
 async def _all(world: World, load: Load) -> None:
     """Every fault, and after the last one the proof that submissions are taken again."""
     await world.suffer()
-    last = world.ends[-1][1]
+    last = world.played[-1].ended
 
     async def accepted() -> bool:
         await world.crew.replace_the_dead()
