@@ -4,6 +4,7 @@ it; `python -m tests.chaos` plays them for minutes, a test for seconds.
 """
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
@@ -140,8 +141,14 @@ class World:
             slow_clients(address, SLOW, (HALF_HEAD, HALF_BODY, NOTHING)),
             httpx2.AsyncClient() as client,
         ):
-            answer = await client.get(f"{address}/readyz", timeout=PATIENCE_S)
-            assert answer.status_code == 200, answer.text
+
+            async def ready() -> bool:
+                # It may have been killed before, and start at the moment.
+                with contextlib.suppress(httpx2.HTTPError):
+                    return (await client.get(f"{address}/readyz", timeout=PATIENCE_S)).status_code == 200
+                return False
+
+            await until(ready, PATIENCE_S, "slow clients keep everybody else from being answered")
             await self.wait()
 
     async def _damage_content(self, kind: str) -> None:
