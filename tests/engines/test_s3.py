@@ -1,6 +1,8 @@
 """A registry with its content on a real S3 server, which is killed in the middle of submissions."""
 
 import asyncio
+from collections import Counter
+from collections.abc import Awaitable
 
 import httpx2
 import pytest
@@ -10,16 +12,23 @@ from tests.processes.test_kill import check_nothing_owed, check_published_once
 from tests.processes.workers import REAL_WORKER, until, until_record, workers_on
 from tests.support import s3
 from tests.support.damage import BREAKS
-from tests.support.envs import open_test_env, skill_files, submit_skill
+from tests.support.envs import open_test_env, run_until_quiet, skill_files, submit_skill
 from tests.support.patience import PATIENCE_S
+from tests.support.people import browser
 from tests.support.ports import free_port
 from tests.support.system_reads import get_submission
 from vskill_core.errors import BlobUnavailable, ContentDamaged
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
+from vskill_platform.ledger.blobs.s3 import S3Blobs
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.settings import Settings
+from vskill_platform.store.skills.skills import find_by_name
 from vskill_platform.store.stored_content import list_damage, read_content
+from vskill_platform.upkeep.collector import collect
 from vskill_platform.upkeep.scrub import ScrubProgress, scrub
+from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 
@@ -82,3 +91,48 @@ async def test_nothing_is_lost_or_done_twice_while_the_server_is_away(tmp_path, 
             await submit_skill(f"before-{again}")
         assert await list_damage() == ()
         assert [file.path for file in await read_content(digest)] == [one.path for one in skill_files("x")]
+
+
+async def test_what_each_thing_costs_in_requests(tmp_path):
+    """The table in ADR 33, counted."""
+    blobs = await asyncio.to_thread(s3.place_of, tmp_path)
+    settings = Settings(data_dir=str(tmp_path), store=f"sqlite:{tmp_path / 'vskill.db'}", blobs=blobs)
+    async with open_test_env("sqlite", tmp_path, clock=SystemClock(), settings=settings) as env:
+
+        async def cost(work: Awaitable[object]) -> dict[str, int]:
+            before = counted(env)
+            await work
+            return counted(env) - before
+
+        async def submit(name: str) -> None:
+            number = record_of(await submit_skill(name)).id
+            await run_until_quiet(env)
+            assert (await get_submission(number)).state is State.PUBLISHED
+
+        async def a_pass() -> None:
+            progress = ScrubProgress()
+            while progress.ended_pieces != 5:
+                progress = await scrub(progress)
+
+        async def ask(path: str) -> None:
+            async with browser(create_app(env)) as client:
+                answer = await client.get(path)
+            assert answer.status_code == 200, answer.text
+
+        assert await cost(submit("lint")) == {"put": 1, "get": 1}
+        canonical = (await find_by_name("lint", audiences=EVERYTHING)).canonical
+        assert await cost(ask(f"/api/v1/skills/{canonical}/archive")) == {"get": 1}
+        assert await cost(ask("/api/v1/skills/lint/file?path=SKILL.md")) == {"get": 1}
+        for number in range(4):
+            await submit(f"more-{number}")
+        assert await cost(a_pass()) == {"get": 5}
+        # A round begins six hours after the one before: the server's time is asked for.
+        assert isinstance(env.blobs, S3Blobs)
+        env.blobs._time = None
+        assert await cost(collect()) == {"put": 1, "head": 1, "list": 2}
+
+
+def counted(env: Env) -> Counter[str]:
+    (metric,) = env.metrics.content_requests.collect()
+    samples = (one for one in metric.samples if one.name.endswith("_total"))
+    return Counter({one.labels["kind"]: int(one.value) for one in samples})
