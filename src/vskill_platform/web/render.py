@@ -113,7 +113,8 @@ def code_spans(text: str) -> list[tuple[str, bool]]:
 
 def command_pieces(text: str) -> list[str]:
     """A command cut where a line may end: spaces, words, and the parts of an address, each with its slash."""
-    return re2.findall(r"\s+|[^\s/]*/+|[^\s/]+", text)
+    pieces: list[str] = re2.findall(r"\s+|[^\s/]*/+|[^\s/]+", text)
+    return pieces
 
 
 def at_line(query: str, line: int) -> str:
