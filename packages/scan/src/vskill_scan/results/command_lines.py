@@ -87,7 +87,9 @@ def command_lines(
         start, at = at, at + len(segment) + 1
         given = segment.split(None, MOST_WORDS)
         has_prompt = begins_line and given[:1] and given[0] in _PROMPTS
-        if given and (has_prompt or not (prompted and begins_line)):
+        # What follows an output at once belongs to the word in which that stands.
+        is_rest = plain[start - 1 : start] == b")" and not segment[:1].isspace()
+        if given and not is_rest and (has_prompt or not (prompted and begins_line)):
             first, starters = _first_word(given, 1 if has_prompt else 0)
             if first < len(given) and given[first] not in ignored:
                 offset = _offset_of(plain, given[: first + 1], start)
