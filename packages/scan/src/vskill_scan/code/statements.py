@@ -30,7 +30,6 @@ _BEGINNINGS = (b"def ", b"class ", b"import ", b"from ", b"async ")
 #: What is written between words, and where that changes nothing.
 _BLANK = re2.compile(rf"(?s){_FORMAT}|{_STRING}|(?:\s|\\\r?\n|#[^\n]*)+".encode())
 _UNEVEN = re2.compile(r"[#\n\\\t\f\v\r]|\s[.,(\[)\]]|[.(\[]\s")
-_TIGHT_BEFORE, _TIGHT_BEHIND = ".([)],", ".(["
 #: Texts with their prefixes, names with their members, and comments.
 _PYTHON_PIECE = re2.compile(
     rf"(?s){_FORMAT}|[rbfuRBFU]{{0,2}}(?:{_STRING})|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|#[^\n]*".encode()
@@ -53,7 +52,6 @@ _BUILTIN = re2.compile(r"\b(?:__builtins__|builtins)\.")
 _APART = str.maketrans(",()", "   ")
 #: Where a pipe goes on, a line does not end.
 _SHELL_END = re2.compile(rb"\|\||\|\s*\n|[\n;()]|&&")
-_SHELL_ENDS = frozenset((b"\n", b";", b"&&", b"||"))
 #: What needs no quotes, and what backslashes stand for.
 _PLAIN_WORD = re2.compile(rb"^[\w./~:@%+,-]*$")
 _CODED = re2.compile(r"\\(?:x([0-9a-fA-F]{2})|u00([0-9a-fA-F]{2})|([0-3][0-7]{2}))")
@@ -135,8 +133,7 @@ def compact(written: str) -> str:
     """A statement of Python on one line, without comments and without blanks that change nothing."""
     if not _UNEVEN.search(written):
         return written
-    out: list[str] = []
-    at, before = 0, ""
+    out, at = list[str](), 0
     # One byte a character, so that places in the one are places in the other.
     for piece in _BLANK.finditer(written.encode("ascii", "replace")):
         start, end = piece.span()
@@ -144,7 +141,7 @@ def compact(written: str) -> str:
             continue
         out.append(written[at:start])
         before, at = written[start - 1 : start] if start else "", end
-        if before and before not in _TIGHT_BEHIND and written[end : end + 1] not in _TIGHT_BEFORE:
+        if before and before not in ".([" and written[end : end + 1] not in ".([)],":
             out.append(" ")
     return "".join((*out, written[at:]))
 
@@ -177,8 +174,7 @@ def shell_statements(code: bytes, start: int, end: int) -> Iterator[ShellStateme
                 out.append(_unquoted(text, begins, ends))
             at = ends
             begins, ends = next(pieces, (len(text), 0))
-        out.append(text[at:stop])
-        yield ShellStatement(start + first, start + stop, b"".join(out), inside)
+        yield ShellStatement(start + first, start + stop, b"".join((*out, text[at:stop])), inside)
 
 
 def _pipelines(plain: bytes, documents: Container[int]) -> Iterator[tuple[int, int]]:
@@ -189,7 +185,11 @@ def _pipelines(plain: bytes, documents: Container[int]) -> Iterator[tuple[int, i
             depth += 1
         elif sign == b")":
             depth = max(0, depth - 1)
-        elif sign in _SHELL_ENDS and stop not in documents and (not depth or stop - at > LONGEST_STATEMENT):
+        elif (
+            sign in (b"\n", b";", b"&&", b"||")
+            and stop not in documents
+            and (not depth or stop - at > LONGEST_STATEMENT)
+        ):
             yield at, stop
             depth, at = 0, token.end()
     yield at, len(plain)
@@ -204,17 +204,13 @@ def _unquoted(text: bytes, start: int, end: int) -> bytes:
     if piece[:1] == b"$":
         inner = decoded(inner.decode("utf-8", "replace")).encode("utf-8", "replace")
         piece = b"'%s'" % inner.replace(b"'", b'"')
-    is_apart = not inner and not (text[start - 1 : start] + text[end : end + 1]).strip()
-    return piece if is_apart or not _PLAIN_WORD.match(inner) else inner
+    is_word = bool(inner) or (text[start - 1 : start] + text[end : end + 1]).strip()
+    return inner if is_word and _PLAIN_WORD.match(inner) else piece
 
 
 def decoded(text: str) -> str:
     """A text with the signs that are written by their numbers."""
-    return _CODED.sub(_sign, text) if "\\" in text else text
-
-
-def _sign(found: "re2._Match[str]") -> str:
-    return chr(int(found.group(1) or found.group(2) or found.group(3), 8 if found.group(3) else 16))
+    return _CODED.sub(lambda one: chr(int(one[1] or one[2] or one[3], 8 if one[3] else 16)), text)
 
 
 class PythonReader:
@@ -352,7 +348,7 @@ class _Fold:
             self._out.append(name)
 
     def _string(self, text: str, *, inserts: bool) -> None:
-        text = decoded(text)
+        text = decoded(text) if "\\" in text else text
         if inserts and "{" in text:
             text = _INSERTED.sub(self._insert, text)
         if self._open is not None and len(self._between) < 2:
