@@ -5,6 +5,7 @@ its issuers sign what the forges say of the jobs."""
 import asyncio
 import re
 from fnmatch import fnmatch
+from typing import Any
 
 import pytest
 import yaml
@@ -37,7 +38,7 @@ def as_served(line: str, address: str) -> str:
     return _WHEEL.sub(CLIENT.wheel, line.replace(SHOWN, address))
 
 
-async def run(world: CiWorld, there: Passenger, line: str, **variables: str) -> str:
+async def run(world: CiWorld, there: Passenger, line: str, **variables: Any) -> str:
     """A line, with a worker beside it."""
     asked = asyncio.create_task(asyncio.to_thread(there.run, line, **variables))
     while not asked.done():

@@ -391,7 +391,7 @@ async def test_a_groups_credential_is_found_for_its_own_repositories_and_not_for
     await join(world.env, group, Visibility.TEAM)
     await add_token_to(world, group, "group")
 
-    async def submitted(path: str) -> int:
+    async def submitted(path):
         world.git.authorized.clear()
         return (await world.submit("mia", repoUrl=f"{world.git.url}{path}")).status_code
 
