@@ -3,9 +3,11 @@ connection means, and that the private half is found nowhere."""
 
 import base64
 import gzip
+import os
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import msgspec
@@ -137,6 +139,20 @@ async def test_an_author_publishes_by_the_deploy_key_for_the_readers_of_the_name
         assert await read_content(newer.digest)
     assert set(ssh.offered) == ssh.let_in and set(ssh.commands) == {"git-upload-pack 'acme/skills'"}
     assert world.git.requests == []
+
+
+@pytest.mark.slow
+async def test_a_large_repository_arrives_whole(tmp_path, ssh):
+    """Some megabytes that nothing makes smaller, of which the skill is a small part; the server sends all of it."""
+    options: dict[str, Any] = {"fetch_budget_ms": 100_000, "submission_budget_ms": 300_000}
+    async with private_world(tmp_path, "sqlite", ssh_port=ssh.port, **options) as world:
+        noise = {f"data/{number}.bin": os.urandom(1_000_000) for number in range(8)}
+        world.repo.commit({"lint/SKILL.md": skill_md("lint"), **noise})
+        await made_key(world, ssh)
+        record = await settled(world, await world.submit("mia"))
+        assert record.published is not None and record.commit == world.repo.head(), record.history
+        packs = [one.stat().st_size for one in (tmp_path / "data").rglob("*.pack")]
+        assert sum(packs) > 8_000_000, packs
 
 
 async def test_both_spellings_of_an_address_are_one_place(world, ssh):
