@@ -23,7 +23,7 @@ from vskill_scan.plugins.parts import (
     read_plugin,
 )
 from vskill_scan.plugins.plugin import Plugin, PluginProblem, ProblemKind
-from vskill_scan.plugins.programs import Origin, commands_in, program_of, unwrapped
+from vskill_scan.plugins.programs import LONGEST, Origin, commands_in, program_of, unwrapped
 from vskill_scan.plugins.secrets import holds_secret, without_secrets
 from vskill_scan.rules.ruleset import Ruleset
 
@@ -149,7 +149,7 @@ FETCHED = (Origin.FETCHED, "@x/a")
     [
         ("/usr/bin/env npx -y @x/a", [FETCHED]),
         ("env -i -u HOME A=b /usr/bin/npx -y @x/a", [FETCHED]),
-        ("env -S 'npx -y @x/a'", [FETCHED]),
+        ("env -u A -S 'npx -y @x/a'", [FETCHED]),
         ("A=b >log 2>&1 npx -y @x/a", [FETCHED]),
         ("sudo -u root -- nice -n 5 timeout -k 1 30s npx -y @x/a", [FETCHED]),
         ("nvm exec 20 -- npx -y @x/a", [(Origin.MACHINE, "nvm"), FETCHED]),
@@ -182,6 +182,18 @@ def test_texts_in_texts_that_lie_too_deep_are_never_called_known():
         text = shlex.join(["bash", "-c", text])
     (words,) = commands_in(text)
     assert [program_of(one, ()).origin for one in unwrapped(words)] == [Origin.FETCHED]
+
+
+@pytest.mark.parametrize(
+    "word", ["env ", "env -S ", "1 ", "a=b ", "x -- ", "bash -c ", "eval ", "<a ", "a;", "bash -c '$0' "]
+)
+def test_a_long_text_is_read_up_to_its_limit_and_said_not_to_be_known(word):
+    """Within the time of a scan, however many wrappers stand in it."""
+    text = word * (LONGEST * 10 // len(word)) + "npx @x/a"
+    report = BARE.scan(folder(**{"hooks/hooks.json": hooks(text)}))
+    assert any("what it is told to" in one for one, _ in entries(report, CapabilityKind.UNREAD))
+    words = [*text.split()[:20_000], "npx", "@x/a"]
+    assert [*unwrapped(words)]
 
 
 def test_a_program_behind_a_wrapper_is_on_the_card_as_it_is_without_it(engine):

@@ -57,8 +57,8 @@ def _commands(part: Part) -> Iterator[str]:
     if part.command:
         yield part.command
     inner = [shlex.join(one) for words in _started(part) for one in unwrapped(words) if [*one] != [*words]]
-    if inner:
-        yield "; ".join(inner)
+    if any(inner):
+        yield "; ".join(filter(None, inner))
 
 
 def card_of(plugin: Plugin, files: Sequence[SkillFile]) -> Iterator[SkillCapability]:

@@ -40,12 +40,14 @@ _WRAPPERS = {
 _SCRIPTED = frozenset(("sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "$shell", "${shell}"))
 _SHELLS = _SCRIPTED | {"su", "runuser"}
 _WORDY_SHELLS = frozenset(("cmd", "powershell", "pwsh"))
+_TEXT_RUNNERS = _SHELLS | _WORDY_SHELLS | {"env", "eval"}
 #: In such a text, the words that stand behind it.
 _ARGUMENTS = re2.compile(r"\$\{?[@*01]")
 _ENDING = re2.compile(r"\.(?:exe|cmd|bat|ps1)$")
 #: Between the names of folders, as other systems write them; elsewhere it only keeps a sign from its meaning.
 _BACKSLASH = re2.compile(r"\\(\w)")
-#: Texts in texts that are read.
+#: Of one text, and texts in texts that are read.
+LONGEST = 20_000
 _DEPTH = 4
 _PINNED = {
     "npm": re2.compile(r".@v?\d+\.\d+\.\d+[\w.+-]*$|#[0-9a-f]{40}$"),
@@ -77,7 +79,10 @@ class StartedProgram(msgspec.Struct, frozen=True):
 
 
 def commands_in(text: str) -> Iterator[list[str]]:
-    """The words of each simple command of a shell text."""
+    """The words of each simple command of a shell text; none for what is too long to be cut into words."""
+    if len(text) > LONGEST:
+        yield []
+    text = text[:LONGEST]
     written, at = text.encode("utf-8", "replace"), 0
     for segment in blank_quoted(written).translate(ENDS).split(b"\n"):
         begin, at = at, at + len(segment) + 1
@@ -94,55 +99,59 @@ def _words(text: str) -> list[str]:
 
 
 def unwrapped(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
-    """The commands that these words start in the end, without what only starts them; an empty one for what lies too
-    deep in texts to be read."""
-    while words:
-        name = name_of(words[0])
-        if (inner := _texts_of(name, words)) is not None:
-            for one in inner if depth < _DEPTH else ():
+    """The commands that these words start in the end, without what only starts them; an empty one for what is too long,
+    or lies too deep in texts, to be read."""
+    if not words:
+        yield ()
+    at = 0
+    while at < len(words):
+        name = name_of(words[at])
+        inner = _texts_of(name, words, at) if name in _TEXT_RUNNERS else None
+        if inner is not None:
+            for one in inner if depth < _DEPTH else [()]:
                 yield from unwrapped(one, depth + 1)
-            if depth == _DEPTH:
-                yield ()
             return
-        if words[0].isdigit():
+        if words[at].isdigit():
             # The end of `2>&1`.
-            words = words[1:]
-        elif words[0].lstrip("0123456789").startswith(("<", ">")):
-            words = words[1 if words[0].strip("0123456789<>") else 2 :]
-        elif name in _WRAPPERS or _is_assignment(words[0]):
-            words = _behind(name, words[1:])
+            at += 1
+        elif words[at].lstrip("0123456789").startswith(("<", ">")):
+            at += 1 if words[at].strip("0123456789<>") else 2
+        elif name in _WRAPPERS or _is_assignment(words[at]):
+            at = _behind(name, words, at + 1)
         else:
             break
+    words = words[at:]
     if words:
         yield words
-        if "--" in words and depth < _DEPTH and not _runner(words)[0]:
-            # Many programs start what stands behind it.
-            yield from unwrapped(words[words.index("--") + 1 :], depth + 1)
+    if "--" in words[1:-1] and depth < _DEPTH and not _runner(words)[0]:
+        # Many programs start what stands behind it.
+        yield from unwrapped(words[words.index("--", 1) + 1 :], depth + 1)
 
 
-def _behind(name: str, words: Sequence[str]) -> Sequence[str]:
-    """What stands behind the options of a wrapper."""
+def _behind(name: str, words: Sequence[str], at: int) -> int:
+    """Where what stands behind the options of a wrapper begins."""
     takes, signs = _WRAPPERS.get(name, ()), ("-", "/") if name == "start" else ("-",)
-    while words and (words[0].startswith(signs) or not words[0]):
-        if name == "env" and words[0].startswith(("-S", "--split-string")):
-            rest = words[0].removeprefix("--split-string").removeprefix("-S").removeprefix("=")
-            return _words(" ".join([rest, *words[1:]]))
-        words = words[2 if words[0] in takes else 1 :]
-    return words[1:] if name == "timeout" and words and words[0][:1].isdigit() else words
+    while at < len(words) and (words[at].startswith(signs) or not words[at]):
+        at += 2 if words[at] in takes else 1
+    return at + (name == "timeout" and at < len(words) and words[at][:1].isdigit())
 
 
-def _texts_of(name: str, words: Sequence[str]) -> Iterator[Sequence[str]] | None:
+def _texts_of(name: str, words: Sequence[str], start: int) -> Iterator[Sequence[str]] | None:
     """The commands of the text that a shell is given; None where it is given none."""
     if name == "eval":
-        return commands_in(" ".join(words[1:]))
-    for at, word in enumerate(words[1:], 1):
-        option = word.lower()
+        return commands_in(" ".join(words[start + 1 :]))
+    for at in range(start + 1, len(words)):
+        word, option = words[at], words[at].lower()
+        if name == "env":
+            if not word.startswith("-") and words[at - 1] not in _WRAPPERS[name]:
+                return None
+            if word.startswith(("-S", "--split-string")):
+                rest = word.removeprefix("--split-string").removeprefix("-S").removeprefix("=")
+                return commands_in(" ".join([rest, *words[at + 1 :]]))
         if name == "cmd" and option.startswith(("/c", "/k", "/r")):
             return commands_in(" ".join([word[2:], *words[at + 1 :]]))
         if name in _WORDY_SHELLS and option[:2] in {"-c", "/c"} and "command".startswith(option[1:]):
             return commands_in(" ".join(words[at + 1 :]))
-        if name not in _SHELLS | _WORDY_SHELLS:
-            return None
         if name in _SHELLS and word.startswith("-") and not word.startswith("--") and "c" in word:
             return _given_to(words[at + 1 :])
         if name in _SCRIPTED and not word.startswith(("-", "+")) and words[at - 1][1:] not in {"o", "O"}:
@@ -155,7 +164,7 @@ def _given_to(words: Sequence[str]) -> Iterator[Sequence[str]]:
     text = words[0] if words else ""
     yield from commands_in(text)
     if _ARGUMENTS.search(text):
-        yield from (words[1:], words[2:])
+        yield from filter(None, (words[1:], words[2:]))
 
 
 def name_of(word: str) -> str:
