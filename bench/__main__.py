@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from bench import path
+from bench import path, webs
 from bench.render import section, write_page
 from bench.scale import FULL, QUICK
 from bench.suite import BENCHES, run_suite
@@ -19,13 +19,17 @@ DOCS = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 @click.option(
     "--only", "names", multiple=True, type=click.Choice(list(BENCHES)), help="Run this one (repeatable)."
 )
-@click.option("--compared", default="", help="Measure this commit's path too, in turn with this one's.")
+@click.option(
+    "--compared", default="", help="Measure path and webs of this commit too, in turn with this one's."
+)
 @click.option("--write-docs", is_flag=True, help="Write what was measured into docs/benchmarks.md.")
 def main(*, quick: bool, names: tuple[str, ...], compared: str, write_docs: bool) -> None:
     """Measure throughput and reads, as ratios within one run."""
     if write_docs and quick:
         raise click.UsageError("--write-docs is about the full sizes: leave out --quick")
-    benches = BENCHES | {"path": partial(path.run, before=compared)}
+    benches = BENCHES | {
+        one: partial(run.run, before=compared) for one, run in (("path", path), ("webs", webs))
+    }
     chosen = {name: benches[name] for name in names or benches}
     run = run_suite(chosen, QUICK if quick else FULL, lambda text: click.echo(f"bench: {text}", err=True))
     click.echo("\n\n".join(section(report, run) for report in run.reports))

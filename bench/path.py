@@ -123,7 +123,7 @@ def where_time_goes(sample: Sample) -> str:
     )
 
 
-def measure(workshop: Workshop, repositories: int, skills: int) -> Sample:
+def measure(workshop: Workshop, repositories: int, skills: int, blobs: str = "") -> Sample:
     """A host with fresh repositories, a fresh store, and one process that submits and works."""
     folder = workshop.new_file().with_suffix("")
     served = folder / "served"
@@ -134,6 +134,7 @@ def measure(workshop: Workshop, repositories: int, skills: int) -> Sample:
     with start_server("tests.support.git_server", str(served)) as (port, host_pid):
         settings = Settings(
             data_dir=str(folder / "data"),
+            blobs=blobs,
             source_rewrites=(f"https://github.com/=http://127.0.0.1:{port}/",),
             log_level="error",
         )

@@ -70,11 +70,14 @@ def memory_mb(pid: int) -> float:
 
 @contextmanager
 def start_server(
-    module: str, *arguments: str, environment: Mapping[str, str] | None = None
+    module: str,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    python: str | Path = sys.executable,
 ) -> Iterator[tuple[int, int]]:
     """A server in a process of its own, which prints its port, or as the product does its address: the port and the
     process. It ends with its input, or when it is told to."""
-    command, pipe = [sys.executable, "-m", module, *arguments], subprocess.PIPE
+    command, pipe = [python, "-m", module, *arguments], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment, cwd=ROOT) as process:
         assert process.stdout is not None
         try:

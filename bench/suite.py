@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from bench import door, path, queue, reads, scaling, scanner, search, webs
+from bench import content, door, path, queue, reads, scaling, scanner, search, webs
 from bench.machine import Machine, describe
 from bench.results import Report
 from bench.scale import Scale
@@ -20,6 +20,7 @@ BENCHES: dict[str, Bench] = {
     "scale": scaling.run,
     "door": door.run,
     "webs": webs.run,
+    "content": content.run,
     "reads": reads.run,
     "search": search.run,
     "scanner": scanner.run,

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 #: The whole way with real git has no small size: the processes that it starts take longer than everything else
 #: together. That of several processes has tests of its own.
-SMALL = tuple(name for name in BENCHES if name not in {"path", "scale"})
+SMALL = tuple(name for name in BENCHES if name not in {"path", "scale", "content"})
 
 
 @pytest.fixture(scope="module")
