@@ -127,7 +127,7 @@ test-judge: $(READY) $(MODEL_READY) ## Ask a real small model over the real prot
 	@$(BIN)/python -m pytest -m "model" tests/judge $(ARGS)
 
 test-debian: $(READY) pgbouncer promtool ## What only Debian has programs for: PostgreSQL behind a pooler, and the rules of Prometheus
-	@THROUGH_PGBOUNCER=1 $(PYTEST) tests/contracts -k postgresql $(ARGS)
+	@THROUGH_PGBOUNCER=1 $(PYTEST) tests/contracts tests/database/test_vanished.py -k "postgresql or vanished" $(ARGS)
 	@PATH="$(VENV)/promtool/usr/bin:$$PATH" promtool check rules deploy/monitoring/rules.json
 
 test-long: $(READY) ## The tests that may run longer: 50 kills of workers, 100 beside the audit, 300 histories, 10 interrupted runs, 20 calls of each address, 20 times the examples
