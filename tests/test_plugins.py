@@ -305,7 +305,7 @@ async def test_an_update_that_gains_a_program_a_server_or_a_hook_reaches_nobody_
 
 GIT = "git+https://github.com/ann/server"
 NPX, UVX = {"type": "stdio", "command": "npx"}, {"type": "stdio", "command": "uvx"}
-EVERYTHING = {
+EVERY_PART = {
     **PLUGIN,
     "mcp.json": servers(
         own={"type": "stdio", "command": "./bin/serve.sh"},
@@ -325,10 +325,10 @@ EVERYTHING = {
 
 async def test_every_kind_of_part_is_reviewed_on_the_card_and_in_the_comparison(env, server, client):
     """With its file and line, from the submission to the page; what is fetched when it starts is said to be unread."""
-    files = {path: data for path, data in EVERYTHING.items() if path != "mcp.json"}
+    files = {path: data for path, data in EVERY_PART.items() if path != "mcp.json"}
     repo = server.repo("ann/tools", files)
     skill = await published(env)
-    repo.commit(EVERYTHING)
+    repo.commit(EVERY_PART)
     await submit_repository(URL)
     await run_until_quiet(env)
     record = await state_of()

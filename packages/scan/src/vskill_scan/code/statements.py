@@ -210,7 +210,7 @@ def _unquoted(text: bytes, start: int, end: int) -> bytes:
 
 def decoded(text: str) -> str:
     """A text with the signs that are written by their numbers."""
-    return _CODED.sub(lambda one: chr(int(one[1] or one[2] or one[3], 8 if one[3] else 16)), text)
+    return str(_CODED.sub(lambda one: chr(int(one[1] or one[2] or one[3], 8 if one[3] else 16)), text))
 
 
 class PythonReader:
