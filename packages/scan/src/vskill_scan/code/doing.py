@@ -26,7 +26,7 @@ _ALONE = re2.compile(
     rb"import_module|"
     rb"\w(?:''|\"\")\w|\w'\w+'\w|\w\"\w+\"\w|\$'|(?:^|[;&|(`])[ \t]*\w*\\\w|\\x[2-7]|"
     rb"/dev/(?:tcp|udp)|\b(?:nc|ncat|netcat|socat)\s|\bsocket\s*\.\s*socket|open_connection|create_connection|websocket|"
-    rb"bytes\s*\([^\n]*\bfor\b|(?:^|[^\w-])rm\s[^\n]*(?:[\s\"'](?:/|\*|C:)|~|HOME|/(?:home|users|etc|usr|var)\b)|"
+    rb"bytes\s*\([^\n]*\bfor\b|(?:^|[^\w-])rm[\"']*,?\\?\s(?:[^\n]|\\\n)*(?:[\s\"'](?:/|\*|C:)|~|HOME|/(?:home|users|etc|usr|var)\b)|"
     rb"rmtree\s*\(|[\w./~$-][\"']\s*\+\s*[\"'][\w./~$-]|"
     rb"environ(?:[^\w.\[]|\.(?:items|values)|$)|printenv|(?:(?:^|[;|&($`])\s*set|\benv|"
     rb"\b(?:export|declare)\s+-[px])\s*(?:$|[|>;)`])|"
@@ -465,7 +465,7 @@ _TEXT_BEGINS = (b'"', b"'")
 _IMPORTS = re2.compile(rb"(?:^|:\s*)(?:import|from)\s")
 #: Another name for something that matters.
 _RENAMED = re2.compile(
-    rb"^[\w.,\s]*\b(?:os|subprocess|shutil|socket|requests|httpx|environ|system|popen|Popen|run|call|check_\w+|post|put|"
+    rb"^[\w.,=\s]*\b(?:os|subprocess|shutil|socket|requests|httpx|environ|system|popen|Popen|run|call|check_\w+|post|put|"
     rb"patch|get|request|urlopen|open|eval|exec|compile|\w*decode|loads?|rmtree)\s*$"
 )
 #: Of a module's member.
