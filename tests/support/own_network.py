@@ -16,7 +16,7 @@ import socket
 import struct
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -25,23 +25,35 @@ _SET_FLAGS, _IS_UP = 0x8914, 1
 _END_WITH_PARENT = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
-Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
 @asynccontextmanager
 async def let_through(folder: Path, ports: Iterable[int]) -> AsyncIterator[None]:
     """What processes send to these ports of theirs arrives at those of this machine."""
-    async with AsyncExitStack() as stack:
-        for port in ports:
-            relayed = partial(_relay, partial(asyncio.open_connection, "127.0.0.1", port))
-            server = await asyncio.start_unix_server(relayed, folder / str(port))
-            stack.callback(server.close)
+    relays: set[asyncio.Task[None]] = set()
+
+    def accept(port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        relays.add(asyncio.ensure_future(_relay(_to_port(port), reader, writer)))
+
+    servers = [await asyncio.start_unix_server(partial(accept, port), folder / str(port)) for port in ports]
+    try:
         yield
+    finally:
+        for server in servers:
+            server.close()
+        for relay in relays:
+            relay.cancel()
+        await asyncio.gather(*relays, return_exceptions=True)
+        # Transports close a moment after they were told to.
+        await asyncio.sleep(0)
 
 
-async def _relay(
-    connect: Callable[[], Awaitable[Stream]], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+def _to_port(port: int) -> Connect:
+    return partial(asyncio.open_connection, "127.0.0.1", port)
+
+
+async def _relay(connect: Connect, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         there, back = await connect()
     except OSError:
@@ -51,11 +63,15 @@ async def _relay(
 
 
 async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await source.read(65_536):
-            sink.write(data)
-            await sink.drain()
-    sink.close()
+    try:
+        with contextlib.suppress(OSError):
+            while data := await source.read(65_536):
+                sink.write(data)
+                await sink.drain()
+        sink.close()
+    except asyncio.CancelledError:
+        sink.transport.abort()
+        raise
 
 
 async def _relay_for_ever(folder: Path, out: Iterable[int], name: str, port: str) -> None:
@@ -63,8 +79,7 @@ async def _relay_for_ever(folder: Path, out: Iterable[int], name: str, port: str
         relayed = partial(_relay, partial(asyncio.open_unix_connection, folder / str(one)))
         await asyncio.start_server(relayed, "127.0.0.1", one)
     if port:
-        relayed = partial(_relay, partial(asyncio.open_connection, "127.0.0.1", int(port)))
-        await asyncio.start_unix_server(relayed, folder / name)
+        await asyncio.start_unix_server(partial(_relay, _to_port(int(port))), folder / name)
     await asyncio.Event().wait()
 
 
