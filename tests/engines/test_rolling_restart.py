@@ -29,7 +29,11 @@ from vskill_platform.web.clients.clawhub import API
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CHECK_EVERY_S = 0.2
-SEND_EVERY_S = 0.1
+#: 50 requests a second, where the machine can: no more than so many wait for their answer.
+SEND_EVERY_S, MOST_WAITING = 0.02, 25
+#: One request in so many submits a skill, the others read.
+SUBMITS_EVERY = 5
+READS = ("/", "/skills", "/api/v1/skills", "/api/v1/skills/search?q=skill")
 #: Several checks of the balancer.
 DRAIN_MS = "1500"
 
@@ -42,6 +46,7 @@ class Balancer:
         self.webs = webs
         self.ready: list[Web] = list(webs)
         self.accepted: list[str] = []
+        self.answered = 0
         #: Requests that a process which announced itself ready did not answer with success.
         self.troubles: list[str] = []
         #: Seen with a readiness of 503, as opposed to no answer at all.
@@ -63,23 +68,31 @@ class Balancer:
         return answer.status_code == 200
 
     async def send_for_ever(self) -> None:
+        waiting = asyncio.Semaphore(MOST_WAITING)
         async with httpx2.AsyncClient(timeout=PATIENCE_S) as client, asyncio.TaskGroup() as group:
             for number in itertools.count():
                 assert self.ready, "nobody is ready"
                 web = self.ready[number % len(self.ready)]
-                group.create_task(self._send(client, web, f"skill-{number}"))
+                await waiting.acquire()
+                sent = group.create_task(self._send(client, web, number))
+                sent.add_done_callback(lambda _: waiting.release())
                 await asyncio.sleep(SEND_EVERY_S)
 
-    async def _send(self, client: httpx2.AsyncClient, web: Web, name: str) -> None:
+    async def _send(self, client: httpx2.AsyncClient, web: Web, number: int) -> None:
+        submits, read = number % SUBMITS_EVERY == 0, READS[number % len(READS)]
         try:
-            answer = await self.roles.send(client, web, name)
+            if submits:
+                answer = await self.roles.send(client, web, f"skill-{number}")
+            else:
+                answer = await client.get(f"{web.address}{read}")
         except httpx2.HTTPError as error:
-            self.troubles.append(f"{name}: {error!r}")
+            self.troubles.append(f"{number}: {error!r}")
             return
-        if answer.status_code == 200:
+        self.answered += 1
+        if answer.status_code != 200:
+            self.troubles.append(f"{number}: {answer.text}")
+        elif submits:
             self.accepted.append(answer.json()["attemptId"])
-        else:
-            self.troubles.append(f"{name}: {answer.text}")
 
 
 @asynccontextmanager
@@ -130,7 +143,7 @@ async def test_a_rolling_restart_of_every_role_loses_nothing_refuses_nobody_and_
             await asyncio.sleep(1)
         assert not balancer.troubles
         assert balancer.announced_end == {web.port for web in webs}
-        assert len(balancer.accepted) > 50
+        assert len(balancer.accepted) > 50 and balancer.answered > 4 * len(balancer.accepted)
 
         async def ended() -> bool:
             counts = await count_submissions(audiences=EVERYTHING)
