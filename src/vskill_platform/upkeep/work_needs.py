@@ -14,7 +14,14 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import Shortage
 from vskill_core.findings import ScanStatus
 from vskill_platform.machine.shortages import MACHINE
-from vskill_platform.store.operation.workers import WorkersSeen, look_at_workers
+from vskill_platform.store.operation.workers import (
+    LiveProcess,
+    WorkersSeen,
+    live_processes,
+    look_at_workers,
+    own_key_id,
+    own_sealing_key_id,
+)
 from vskill_platform.tiers.pool import SCANNER
 from vskill_platform.worker_context import Env, run_with_worker_env
 
@@ -62,6 +69,12 @@ async def find_scanner_lack(env: Env) -> Shortage | None:
 async def look_at_running(env: Env) -> WorkersSeen:
     """What the live workers report about themselves: they may have lower limits than this process."""
     return await run_with_worker_env(env, look_at_workers)
+
+
+async def look_at_keys(env: Env) -> tuple[tuple[str, str], list[LiveProcess]]:
+    """The keys that sign and seal here, and the live processes with theirs."""
+    here = await own_key_id(env) or "", await own_sealing_key_id(env)
+    return here, await run_with_worker_env(env, live_processes)
 
 
 def _lack(message: str, fix: str) -> Shortage:

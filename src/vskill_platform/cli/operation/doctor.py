@@ -175,11 +175,10 @@ async def _check_key(env: "Env") -> Check:
 
 async def _check_keys_of_processes(env: "Env") -> AsyncIterator[Check]:
     """Which keys each running process has, a warning where one was not given those of this machine."""
-    from vskill_platform.store.operation.workers import live_processes, own_key_id, own_sealing_key_id
-    from vskill_platform.worker_context import run_with_worker_env
+    from vskill_platform.upkeep.work_needs import look_at_keys
 
-    here = await own_key_id(env) or "", await own_sealing_key_id(env)
-    for one in await run_with_worker_env(env, live_processes):
+    here, processes = await look_at_keys(env)
+    for one in processes:
         there = one.sign.signing_key, one.sign.sealing_key
         detail = f"signs with {there[0] or 'no key'}, seals with {there[1] or 'no key'}"
         differs = "" if there == here else "; this machine has other keys"
