@@ -181,7 +181,7 @@ class _Program:
         tags = given | self._carried(said) | self._sources(language, said)
         if language == "python":
             tags |= self._started(said.text, tags)
-            if "import" in said.text:
+            if b"import" in code or "import" in said.text:
                 self._imported(said.text)
         else:
             tags = tags.union(
