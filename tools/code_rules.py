@@ -95,8 +95,8 @@ MEASURES = frozenset({"time.perf_counter", "time.process_time", "time.thread_tim
 #: Where the fixture `stopwatch` stands, which marks what asks for it `machine`.
 STOPWATCH = "tests/conftest.py"
 LIFETIMES = "tests/support/lifetimes.py"
-#: What proves that nothing is left must not have a guardian of its own; what becomes the command in a network of its own
-#: leaves its relay there, which ends with it.
+#: What proves that nothing is left must not have a guardian of its own; what becomes the command in a network of its
+#: own leaves its relay there, which ends with it.
 MAY_START = frozenset({LIFETIMES, "tests/lifetimes/subreaper.py", "tests/support/own_network.py"})
 #: What finds every record, whoever may read it.
 EVERYTHING = "EVERYTHING"
