@@ -3,6 +3,7 @@ whatever the upstream does afterwards."""
 
 import threading
 from contextlib import suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
@@ -14,6 +15,7 @@ from tests.support.acting import take_down
 from tests.support.compiled_rules import bundled_engine
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.git_server import git_server, skill_md
+from tests.support.manual_clock import ManualClock
 from tests.support.scanners import InlineScanner
 from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.identity import normalise, submission_id
@@ -210,16 +212,20 @@ async def test_an_upstream_that_is_down_slow_or_gone_changes_nothing_of_what_is_
     tmp_path, server, fault
 ):
     server.repo("vendor/skills", tree(a="first"))
-    rewrites = (server.rewrite(),)
-    async with open_test_env("memory", tmp_path, source_rewrites=rewrites, fetch_budget_ms=500) as env:
+    opened = partial(
+        open_test_env, "sqlite", tmp_path, clock=ManualClock(), source_rewrites=(server.rewrite(),)
+    )
+    async with opened() as env:
         await add(env, intake=Intake.ALL)
-        server.faults["/vendor/skills"] = fault
+    server.faults["/vendor/skills"] = fault
+    async with opened(fetch_budget_ms=500) as env:
         found = await synced(env)
         assert (
             found.state.problem and found.state.listed == 1 and found.state.good_at != found.state.checked_at
         )
         assert await live("skills/a") == digest("a", "first") and set(await listed()) == {"skills/a"}
-        server.faults.clear()
+    server.faults.clear()
+    async with opened() as env:
         assert (await synced(env)).state.problem == ""
 
 

@@ -310,7 +310,7 @@ async def test_the_page_makes_it_shows_the_secret_once_and_the_last_deliveries(w
         assert "The forge has sent nothing yet" in page
         sent = {"csrf": csrf_in(page), "repo_url": f"https://github.com/{NAME}", "reason": "a new one"}
         made = (await olga.client.post("/follows/webhook", data=sent)).text
-        secret = "whsec_" + made.split("whsec_")[1].split("<")[0].split('"')[0]
+        secret = "whsec_" + made.split('data-copy="whsec_')[1].split('"')[0]
         address = "/api/v1/follows/pushes/" + made.split("/api/v1/follows/pushes/")[1][:26]
         body = json.dumps({**GITHUB, "ref": "refs/tags/v1"}).encode()
         await world.push(address, body, headers_of("github", secret, body))
