@@ -214,7 +214,7 @@ def test_the_decision_is_total_and_follows_the_table_in_every_combination() -> N
 
 
 def test_every_row_of_the_table_is_reached() -> None:
-    """But for the one that needs a second judge: `test_two_judges` reaches it."""
+    """But for the one that needs a second judge: `test_decision_judges` reaches it."""
     assert {case.decide().row for case in CASES} == set(DecisionRow) - {DecisionRow.JUDGES_DISAGREE}
 
 
