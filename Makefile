@@ -46,7 +46,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-debian test-long node browser nginx pgbouncer promtool screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build release reference audit measures clean
+.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-debian test-long programs node browser nginx pgbouncer promtool screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build release reference audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -134,6 +134,8 @@ test-long: $(READY) ## The tests that may run longer: 50 kills of workers, 100 b
 	@KILLS=50 AUDIT_KILLS=100 SEEDS=300 MOMENTS=10 EXAMPLES=20 TIMES=20 $(BIN)/python -m pytest -n $(WORKERS) tests/processes/test_kill.py tests/cli/test_audit_kills.py \
 		tests/simulator/test_histories.py tests/lifetimes tests/web/test_schemathesis.py tests/contracts tests/database/test_fields.py tests/database/test_edges.py \
 		tests/domain $(ARGS)
+
+programs: node browser nginx $(ANALYSERS_READY) $(TOOLS_READY) $(CANAILLE_READY) ## Get all that the groups of tests need beside Python
 
 node: $(NODE_READY) ## Install the npm clients that the tests use into .venv/node, at pinned versions
 
