@@ -112,7 +112,7 @@ def test_a_command_is_copied_and_the_client_is_remembered(opened, server):
     page.get_by_role("radio", name="skills", exact=True).focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("radio", name="skills", exact=True)).not_to_be_checked()
-    page.get_by_text("curl", exact=True).click()
+    page.locator("label[for=client-curl]").click()
     page.get_by_role("button", name="Copy the command for curl").first.click()
     expect(page.locator("#announce")).to_have_text("Copied")
     copied = page.evaluate("navigator.clipboard.readText()")
@@ -129,7 +129,7 @@ def test_a_command_is_copied_and_the_client_is_remembered(opened, server):
 def test_what_the_curl_tab_says_downloads_the_skill(opened, server):
     page = opened()
     page.goto(CSV)
-    page.get_by_text("curl", exact=True).click()
+    page.locator("label[for=client-curl]").click()
     command = page.locator("#way-curl code").first.inner_text()
     answer = page.request.get(command.split()[-1])
     assert answer.ok
