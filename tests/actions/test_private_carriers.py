@@ -112,6 +112,14 @@ async def test_a_block_ahead_is_for_members_of_the_namespace(env: Env, kind: Tar
     assert len(await listed(env, ANYBODY)) == 1
 
 
+async def test_a_block_ahead_of_what_a_hidden_upstream_brings_is_for_its_members(env: Env):
+    await manage(env, "upstream~canary", Visibility.TEAM, "user:ann")
+    await block(env, TargetKind.DIGEST, f"{'a' * 64}@canary")
+    assert await listed(env, ANYBODY) == []
+    (entry,) = await list_blocks()
+    assert entry.audience == "ns:upstream~canary:team"
+
+
 @pytest.mark.parametrize("name", ["upload~acme/skills/canary", "Upload~Acme/canary"])
 async def test_a_full_name_of_a_hidden_skill_blocks_that_skill_for_its_readers(env: Env, name: str):
     hidden = await publish(env, "canary", "acme")

@@ -75,6 +75,13 @@ def test_a_digest_target_needs_a_real_digest(digest: str) -> None:
     assert caught.value.field == "digest" and caught.value.fix
 
 
+@pytest.mark.parametrize("name", ["", " ", "a b", "../x", "a@b"])
+def test_a_digest_target_of_an_upstream_needs_its_name(name: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        digest_target(f"{DIGEST}@{name}")
+    assert caught.value.fix
+
+
 def test_a_name_target_needs_a_name_and_folds_case_and_spaces() -> None:
     assert name_target("  My   Skill ") == name_target("my skill")
     with pytest.raises(InvalidInput) as caught:

@@ -12,8 +12,7 @@ import msgspec
 
 from vskill_core.errors import InvalidInput
 from vskill_core.findings import Severity
-from vskill_core.identity import UPSTREAM_HOST, Identity, parse_place
-from vskill_core.naming import slugify
+from vskill_core.identity import UPSTREAM_HOST, Identity, parse_place, upstream_identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import PUBLIC, SEVERAL, Audiences, includes, may_read, widest
 
@@ -95,10 +94,11 @@ def repository_target(identity: Identity) -> BlockTarget:
 
 def digest_target(digest: str) -> BlockTarget:
     """A content wherever it is; as `DIGEST@NAME` only what the upstream of that name brought."""
-    content, _, upstream = digest.strip().lower().partition("@")
+    content, at, upstream = digest.strip().lower().partition("@")
     if len(content) != _DIGEST_LENGTH or not _HEX.issuperset(content):
         raise InvalidInput("The digest is not valid.", field="digest", fix="give 64 hexadecimal digits")
-    return BlockTarget(TargetKind.DIGEST, f"{content}@{slugify(upstream)}" if upstream else content)
+    owner = upstream_identity(upstream, "any", "any").owner if at else ""
+    return BlockTarget(TargetKind.DIGEST, f"{content}{at}{owner}")
 
 
 def name_target(name: str) -> BlockTarget:

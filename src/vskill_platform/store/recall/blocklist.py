@@ -10,7 +10,7 @@ import msgspec
 
 from vskill_core.errors import Blocked
 from vskill_core.findings import Severity
-from vskill_core.identity import Identity, submission_id_at
+from vskill_core.identity import Identity, submission_id_at, upstream_identity
 from vskill_platform.domain import blocklist, keys
 from vskill_platform.domain.people.namespace import Visibility, audience_for, widest
 from vskill_platform.domain.recall.block_index import Blocklist, all_targets, version_targets
@@ -202,8 +202,11 @@ async def audience_of_block(target: blocklist.BlockTarget, known: str) -> str:
 
 
 async def audience_ahead(target: blocklist.BlockTarget) -> str | None:
-    """The audience of an entry that hits nothing: for a place or a full name, the narrowest of its namespace. None if
-    the target belongs to no namespace."""
+    """The audience of an entry that hits nothing: for a place, a full name or what one upstream brought, the narrowest
+    of its namespace. None if the target belongs to no namespace."""
+    _, at, upstream = target.value.partition("@")
+    if target.kind is blocklist.TargetKind.DIGEST and at:
+        return (await belonging_of(upstream_identity(upstream, "any", "any"), Visibility.TEAM)).audience
     if target.kind in _OF_ONE_PLACE:
         host, owner, repo = _repository_of(target).split("/")
         place = Identity(host.replace("_", ":"), owner, repo)
