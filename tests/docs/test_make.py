@@ -106,8 +106,11 @@ def test_the_ci_script_is_executable_and_runs_the_checks_and_all_groups_of_tests
     assert os.access(script, os.X_OK)
     lines = script.read_text("utf-8").splitlines()
     (together,) = re.findall(r"^test-all: (.+) ##", Path(ROOT, "Makefile").read_text("utf-8"), re.MULTILINE)
-    assert [line for line in lines if line.startswith("make ")] == [
+    assert [line for line in lines if line.startswith(("make ", "wait "))] == [
+        "make setup",
+        "make programs &",
         "make check",
+        'wait "$fetching"',
         *(f"make {target}" for target in together.split()),
     ]
     assert "`make test`" in Path(ROOT, "README.md").read_text("utf-8")
