@@ -19,11 +19,19 @@ from vskill_core.identity import upload_identity
 from vskill_platform.actions.verdicts.policy_trials import RESCAN_BY_POLICY, PolicyRescanView, RescanByPolicy
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.signals import RuleEffect
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.dry_run import PolicyOutcome, PolicyTrial
-from vskill_platform.domain.verdicts.facts import CapabilityFacts, CardFacts, Facts, JudgeFacts, SkillFacts
-from vskill_platform.domain.verdicts.policy import Preset, load_policy
+from vskill_platform.domain.verdicts.facts import (
+    CapabilityFacts,
+    CardFacts,
+    Facts,
+    FindingFacts,
+    JudgeFacts,
+    SkillFacts,
+)
+from vskill_platform.domain.verdicts.policy import Preset, load_policy, match_rules
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.records import read_record
 from vskill_platform.stages.rescan import MOST_OPEN, PAGE_SKILLS, request_policy_rescans
@@ -46,6 +54,20 @@ RULES = (
     "{name: f, when: 'owner.name == \"\"', then: note}",
     "{name: g, when: 'card.hosts.exists(h, !h.known)', then: {wait: 1d}}",
     "{name: h, when: '!owner.trusted', then: refuse, say: '{owner.vouched}'}",
+)
+#: They need more than single fields of the card, or every entry of it.
+WHOLE_RULES = (
+    "{name: i, when: 'card.hosts == gained.hosts', then: review}",
+    "{name: j, when: 'card.hosts.exists(one, one in gained.hosts)', then: review}",
+    "{name: k, when: 'card == gained', then: refuse}",
+    "{name: l, when: 'card.hosts.exists_one(h, h.shell)', then: review, say: '{card.hosts.size()}'}",
+    "{name: m, when: 'card.hosts.filter(h, h.acts).size() == 2', then: {wait: 2d}}",
+    "{name: n, when: 'card.hosts.exists(h, gained.hosts.exists(g, g == h))', then: review}",
+    "{name: s, when: 'card.hosts.exists(h, gained.hosts.exists(g, [g, 1] == [h, 1]))', then: review}",
+    "{name: o, when: 'signals.publisher == publisher.issuer || judge.answered == 1', then: review}",
+    "{name: p, when: 'findings.all(f, f.line > 0)', then: review, say: '{findings.map(f, f.rule)}'}",
+    "{name: q, when: 'card.hosts.exists(h, h.uses.exists(u, u == \"sends\"))', then: review}",
+    "{name: r, when: 'card.hosts[0].known', then: review}",
 )
 DAY_MS = 86_400_000
 #: Uses a host that nobody knows.
@@ -126,6 +148,30 @@ def test_two_policies_that_are_asked_together_do_what_each_does_alone(one, other
         both = trial.outcomes(State.AUTO_APPROVED, facts, owner)
         alone = [PolicyTrial(each).outcomes(State.AUTO_APPROVED, facts, owner) for each in policies]
         assert both == tuple(found for (found,) in alone)
+
+
+LISTS = st.lists(
+    st.builds(
+        CapabilityFacts,
+        value=st.sampled_from(("odd.dev", "even.dev")),
+        acts=st.booleans(),
+        shell=st.booleans(),
+        known=st.booleans(),
+        uses=st.sampled_from(((), ("sends",))),
+    ),
+    max_size=3,
+).map(tuple)
+
+
+@given(st.lists(st.sampled_from((*RULES, *WHOLE_RULES)), max_size=3, unique=True), LISTS, LISTS)
+def test_a_trial_hands_over_as_much_of_the_facts_as_its_rules_need(rules, hosts, gained):
+    policy = load_policy(f"rules: [{', '.join(rules)}]")
+    finding = (FindingFacts(rule="EX-001", line=1),)
+    facts = Facts(card=CardFacts(hosts=hosts), gained=CardFacts(hosts=gained), findings=finding)
+    matched = match_rules(policy, facts)
+    refusing = tuple(one for one in matched if one.then is RuleEffect.REFUSE)
+    (found,) = PolicyTrial(policy).outcomes(State.AUTO_APPROVED, facts)
+    assert found.rules == (refusing or tuple(one for one in matched if one.then is not RuleEffect.NOTE))
 
 
 async def test_runs_without_facts_are_older_unless_a_reviewer_approved_their_bytes(env):

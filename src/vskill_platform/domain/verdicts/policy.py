@@ -6,7 +6,7 @@ decision takes what matched and only raises by it: the table of `decision` holds
 
 import enum
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
@@ -131,11 +131,19 @@ class PolicyText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: Annotated[tuple[RuleText, ...], msgspec.Meta(max_length=MOST_RULES)] = ()
 
 
+_IN_BRACES = r"\{([^{}]*)\}"
+
+
+def expressions_in(sentence: str) -> list[str]:
+    """What a rule's sentence asks the facts for."""
+    return list(re2.findall(_IN_BRACES, sentence))
+
+
 class _Sentence:
     """A text with expressions in it."""
 
     def __init__(self, text: str) -> None:
-        pieces = re2.split(r"\{([^{}]*)\}", text)
+        pieces = re2.split(_IN_BRACES, text)
         self._texts = pieces[::2]
         self._expressions = [Expression(source) for source in pieces[1::2]]
         if any("{" in one or "}" in one for one in self._texts):
@@ -164,13 +172,21 @@ class PolicyRule:
             kind for kind in SignalKind if f"signals.{kind.value.replace('-', '_')}" in text.when
         )
 
-    def match(self, context: Any) -> MatchedRule | None:
-        """None where it does not match. What cannot be evaluated asks for a reviewer: unknown is not harmless."""
+    def is_ruled_out(self, context: Any) -> bool:
+        """Whether it certainly does not match."""
+        try:
+            return not self._when.evaluate(context)
+        except Exception:  # noqa: BLE001 - `match` says what is wrong with it
+            return False
+
+    def match(self, context: Any, to_say: Callable[[], Any] | None = None) -> MatchedRule | None:
+        """None where it does not match. What cannot be evaluated asks for a reviewer: unknown is not harmless. `to_say`
+        makes the context of its sentence, where that is another one."""
         name = self.text.name
         try:
             if not self._when.evaluate(context):
                 return None
-            reason = self._say.say(context) or f"the rule {name} applies"
+            reason = self._say.say(to_say() if to_say else context) or f"the rule {name} applies"
             then = self.text.then
             if isinstance(then, WaitText):
                 return MatchedRule(name, RuleEffect.WAIT, reason, self._signals, then.ms)

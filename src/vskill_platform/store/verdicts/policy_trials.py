@@ -4,6 +4,7 @@ number at a time. Runs are read a page at a time and asked about in a thread, so
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -47,6 +48,12 @@ class _RunFields(msgspec.Struct, frozen=True):
     @property
     def facts_key(self) -> str:
         return keys.facts(self.id, str(self.run))
+
+
+class _RunPage(NamedTuple):
+    runs: Sequence[_RunFields]
+    facts: Mapping[str, Entry]
+    after: str | None
 
 
 class TriedRun(msgspec.Struct, frozen=True):
@@ -93,36 +100,37 @@ async def try_on_stored(
     skips = Skips("policy_trial")
     where: dict[str, Condition] = {"state": _EVERY_STATE, "updated_at": Between(least=since)}
     limit, trial = min(most, PAGE_RUNS), PolicyTrial(in_force, other)
-    for _ in range(0, most, limit):
+
+    async def read(after: str | None) -> _RunPage:
         page = await env.kv.select(
             SUBMISSIONS.prefix,
             audiences=audiences,
             where=where,
             order_by="updated_at",
             descending=True,
-            after=found.after,
+            after=after,
             limit=limit,
         )
         runs = skips.decode_all(entries_of(page), _RunFields)
-        facts = await read_entries(one.facts_key for one in runs)
-        await asyncio.to_thread(_try_page, trial, runs, facts, found, skips)
+        return _RunPage(runs, await read_entries(one.facts_key for one in runs), page.after)
+
+    page = await read(after)
+    for left in reversed(range(0, most, limit)):
+        tried = asyncio.to_thread(_try_page, trial, page, found, skips)
         found.after = page.after
-        if found.after is None:
+        if not left or page.after is None:
+            await tried
             break
+        # The next page is read meanwhile.
+        page, _ = await asyncio.gather(read(page.after), tried)
     found.skipped = skips.count
     skips.report(env)
     return found
 
 
-def _try_page(
-    trial: PolicyTrial,
-    runs: Sequence[_RunFields],
-    facts: Mapping[str, Entry],
-    found: TrialFigures,
-    skips: Skips,
-) -> None:
-    for run in runs:
-        entry = facts.get(run.facts_key)
+def _try_page(trial: PolicyTrial, page: _RunPage, found: TrialFigures, skips: Skips) -> None:
+    for run in page.runs:
+        entry = page.facts.get(run.facts_key)
         if entry is None:
             found.older += run.state in _DECIDED and run.evidence is not None and run.approval is None
         elif (stored := skips.decode(entry, DecidedFacts)) is not None:
