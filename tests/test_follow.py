@@ -260,6 +260,7 @@ async def test_following_anew_gives_no_more_runs(env, server):
     assert (await follow(env)).state.taken == {}
 
 
+@pytest.mark.slow
 async def test_a_repository_with_more_skills_than_may_be_followed_says_which_are_left_out(env, server):
     many = {f"{number:03}/SKILL.md": skill_md(f"n{number}") for number in range(follows.MOST_FOLDERS + 1)}
     server.repo("acme/skills", many)

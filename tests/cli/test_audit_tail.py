@@ -56,6 +56,7 @@ def test_what_is_printed_once_is_not_printed_again(run, tmp_path):
     assert [json.loads(one)["target"] for one in again] == more
 
 
+@pytest.mark.slow
 def test_no_entry_is_lost_wherever_the_command_is_killed(run, tmp_path, environment):
     state, kept = tmp_path / "place", tmp_path / "audit.jsonl"
     dice = random.Random(7)

@@ -181,6 +181,7 @@ vskill-platform bundle add hq withdrawn.tar --reason "carried in"
 """
 
 
+@pytest.mark.slow
 def test_skills_are_carried_into_a_place_without_a_network(there, registry, environment, tmp_path, data_dir):
     """In a network namespace: added, verified and scanned by its worker, installed by our client, verified offline;
     then the revocation list alone takes one down."""

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.cli.conftest import SKILL_MD
 from tests.support.compiled_rules import keep_compiled_rules
 
@@ -22,6 +24,7 @@ def test_a_policy_is_tried_where_nothing_was_decided_yet(run, tmp_path):
         assert "Line 1, column 8: " in run("policy", *verb, code=1).stderr
 
 
+@pytest.mark.slow
 def test_folders_are_tried_by_each_policy_without_a_registry(run, data_dir, tmp_path):
     keep_compiled_rules(data_dir)
     folders = [tmp_path / "calm", tmp_path / "doubtful"]

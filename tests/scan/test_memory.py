@@ -36,8 +36,8 @@ def engine():
     return bundled_engine()
 
 
-@pytest.fixture
-def memory(tmp_path) -> Memory:
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory) -> Memory:
     skills = {
         "market/ann/minutes": MINUTES,
         "market/ben/pdf-tools": HEAD.format("pdf-tools", "") + "Short.",
@@ -46,7 +46,7 @@ def memory(tmp_path) -> Memory:
         "market/dan/calendar": HEAD.format("calendar", "") + "Short.",
         "maker/0001": HEAD.format("vendor-name", "") + "Short.",
     }
-    return Memory.load(memory_of(tmp_path, skills, vendors=("maker",))).check()
+    return Memory.load(memory_of(tmp_path_factory.mktemp("skills"), skills, vendors=("maker",))).check()
 
 
 def files_of(text: str) -> tuple[SkillFile, ...]:
