@@ -3,7 +3,7 @@
 import pytest
 
 from vskill_platform.web.assets import FILES, static_address
-from vskill_platform.web.render import TEMPLATES, code_spans, environment
+from vskill_platform.web.render import TEMPLATES, code_spans, command_html, environment
 
 NAMES = sorted(TEMPLATES)
 
@@ -87,3 +87,17 @@ def test_own_scripts_never_build_code_or_html(name):
 )
 def test_what_stands_between_backticks_is_code(text, pieces):
     assert code_spans(text) == pieces
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("a b", "<span>a</span> <span>b</span>"),
+        ("curl https://a.dev/x", "<span>curl</span> <span>https://</span><span>a.dev/</span><span>x</span>"),
+        ("a/ \\\n  /b", "<span>a/</span> <span>\\</span>\n  <span>/</span><span>b</span>"),
+        ("<b>'&", "<span>&lt;b&gt;&#39;&amp;</span>"),
+        ("", ""),
+    ],
+)
+def test_a_command_ends_its_lines_at_spaces_and_behind_slashes(text, html):
+    assert command_html(text) == html

@@ -87,11 +87,11 @@ async def request_policy_rescans(*, audiences: Audiences, after: str | None) -> 
     if room <= 0:
         raise TransitionError(f"{MOST_OPEN} tasks wait for a worker: ask again once they are done.")
     env, policy = require_env("kv"), (await read_policy()).policy
-    skips = Skips("policy_rescans")
+    trial, skips = PolicyTrial(policy), Skips("policy_rescans")
     for _ in range(0, MOST_SKILLS, PAGE_SKILLS):
         page = await env.kv.select(SKILLS.prefix, audiences=audiences, after=found.after, limit=PAGE_SKILLS)
         for skill in skips.decode_all(entries_of(page), PublishedSkill):
-            await _request_by_policy(skill, policy, found, skips)
+            await _request_by_policy(skill, policy, trial, found, skips)
         found.after = page.after
         if found.after is None or found.asked >= room:
             break
@@ -100,7 +100,7 @@ async def request_policy_rescans(*, audiences: Audiences, after: str | None) -> 
 
 
 async def _request_by_policy(
-    skill: PublishedSkill, policy: Policy, found: PolicyRescans, skips: Skips
+    skill: PublishedSkill, policy: Policy, trial: PolicyTrial, found: PolicyRescans, skips: Skips
 ) -> None:
     live = [one for one in skill.versions if one.status is VersionStatus.LIVE and not one.review]
     of_runs = keys.facts.under(skill.submission or "")
@@ -117,8 +117,7 @@ async def _request_by_policy(
             found.older += 1
             continue
         # What a rule lets wait is live already: its time is over, or a reviewer let it through.
-        rules = _holding_rules(policy, stored.facts, skill)
-        if all(rule.then is RuleEffect.WAIT for rule in rules):
+        if all(rule.then is RuleEffect.WAIT for rule in _holding_rules(trial, stored.facts, skill)):
             continue
         task_id = f"{_task_id(skill.canonical, ref.digest, ruleset)}:{policy.digest[:12]}"
         if (await read_task(RESCAN, task_id))[0] is None:
@@ -128,8 +127,8 @@ async def _request_by_policy(
             found.asked += 1
 
 
-def _holding_rules(policy: Policy, facts: Facts, skill: PublishedSkill) -> tuple[MatchedRule, ...]:
-    (tried,) = PolicyTrial(policy).outcomes(State.AUTO_APPROVED, facts, skill.identity)
+def _holding_rules(trial: PolicyTrial, facts: Facts, skill: PublishedSkill) -> tuple[MatchedRule, ...]:
+    (tried,) = trial.outcomes(State.AUTO_APPROVED, facts, skill.identity)
     return tried.rules
 
 
@@ -284,7 +283,7 @@ async def _matched(
         return ()
     judged = judge_facts(said)
     facts = msgspec.structs.replace(stored.facts, judge=judged) if judged.answered else stored.facts
-    return _holding_rules(policy, facts, skill)
+    return _holding_rules(PolicyTrial(policy), facts, skill)
 
 
 def _not_yet(report: StaticReport, reason: str) -> PlatformError:

@@ -141,7 +141,7 @@ def without_hits(
     skills: Sequence[PublishedSkill], entries: Mapping[str, Entry]
 ) -> tuple[PublishedSkill, ...]:
     """Those that none of the entries hits that were found under `block_keys`."""
-    return tuple(one for one in skills if entries.keys().isdisjoint(_keys_for(one)))
+    return tuple(one for one in skills if not entries or entries.keys().isdisjoint(_keys_for(one)))
 
 
 async def look_again(

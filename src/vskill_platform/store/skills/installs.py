@@ -25,7 +25,8 @@ def keys_of_days(canonical: str, days: int) -> dict[str, str]:
     """The keys of the counters of the last days, today's too, by day (`2026-11-16`)."""
     today = datetime.fromtimestamp(require_env("kv").kv.now() / 1000, UTC).date()
     names = ((today - timedelta(days=back)).isoformat() for back in range(days))
-    return {day: keys.installs(canonical, day) for day in names}
+    prefix = keys.installs.under(canonical)
+    return {day: prefix + day for day in names}
 
 
 def installs_in(entries: Mapping[str, Entry], wanted: Mapping[str, str]) -> dict[str, int]:
