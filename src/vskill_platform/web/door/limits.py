@@ -121,6 +121,8 @@ def client_address(request: Request, proxies: tuple[Network, ...]) -> str:
 
 def address_behind(peer: str, forwarded_for: str, proxies: tuple[Network, ...]) -> str:
     """The last address before the trusted proxies; the peer's own if it is not one of them."""
+    if not forwarded_for:
+        return peer
     address = peer
     for hop in reversed(forwarded_for.split(",")[-_MOST_HOPS:]):
         if not is_within(address, proxies) or not _is_address(hop.strip()):
