@@ -28,6 +28,7 @@ from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.domain.verdicts.decision import BlockScope
 from vskill_platform.domain.verdicts.rescan_decision import RescanDecision, RescanOutcome
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
+from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.recall.blocklist import add_block, blocklist_version, find_hits, remove_block
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.skills import find_by_name, get_skill, get_version, update_skill
@@ -164,6 +165,21 @@ async def test_a_block_ends_an_active_run_and_forgets_that_it_was_to_run_again(e
     blocked = await get_submission(record.id)
     assert blocked.state is State.BLOCKED and blocked.rerun_requested is None and blocked.claim is None
     assert "steals keys" in blocked.history[-1].reason
+
+
+async def test_what_was_uploaded_during_a_run_that_was_blocked_is_looked_at_when_the_block_is_lifted(env):
+    record = await submitted(body="First.")
+    assert isinstance(await claim_submission(record.id, 1), HeldClaim)
+    newer = await submitted(body="Second.")
+    assert newer.rerun_requested is not None
+    await add_block(entry(env, place_target(DEMO)))
+    await reapply_blocklist()
+    assert await state_of(record) is State.BLOCKED
+    await remove_block(place_target(DEMO))
+    await reapply_blocklist()
+    await run_until_quiet(env)
+    live = await get_submission(record.id)
+    assert (live.state, live.digest) == (State.PUBLISHED, newer.rerun_requested.upload)
 
 
 async def test_the_version_rises_with_every_change_and_a_pass_is_made_only_then(env):

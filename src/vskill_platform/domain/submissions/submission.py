@@ -419,8 +419,16 @@ def refresh(record: Submission, *, now: int, submitter: str | None, upload: str 
 
 
 def cancel_rerun(record: Submission) -> Submission:
-    """Forget the requested rerun, for cancelling and blocking."""
+    """Forget the requested rerun, for cancelling."""
     return msgspec.structs.replace(record, rerun_requested=None)
+
+
+def put_off_rerun(record: Submission) -> Submission:
+    """The requested rerun does not begin, for blocking; whichever run comes next looks at what was submitted last."""
+    if (rerun := record.rerun_requested) is None:
+        return record
+    submitted = _submitted_by(record, rerun.submitter, rerun.upload)
+    return msgspec.structs.replace(submitted, upload=rerun.upload, rerun_requested=None)
 
 
 def _event(record: Submission, to: State, step: Step) -> Event:

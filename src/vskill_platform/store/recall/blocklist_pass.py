@@ -259,7 +259,7 @@ async def _end_run(env: Env, record: Submission) -> None:
 
 def _block(record: Submission, step: Step) -> Submission:
     decision = submission.RecordedDecision(step.reason)
-    return submission.move(submission.cancel_rerun(record), State.BLOCKED, step, decision=decision)
+    return submission.move(submission.put_off_rerun(record), State.BLOCKED, step, decision=decision)
 
 
 async def _restart(env: Env, record: Submission) -> None:
