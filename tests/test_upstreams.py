@@ -18,6 +18,7 @@ from tests.support.git_server import git_server, skill_md
 from tests.support.manual_clock import ManualClock
 from tests.support.scanners import InlineScanner
 from vskill_core.content import SkillFile, digest_of_files
+from vskill_core.errors import ClaimLost
 from vskill_core.identity import normalise, submission_id
 from vskill_platform.domain import keys
 from vskill_platform.domain.downloads import zip_archive
@@ -38,7 +39,7 @@ from vskill_platform.intake.submit import submit_repository
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.sources.contract import Place, Survey
 from vskill_platform.stages import upstream_sources
-from vskill_platform.stages.upstreams import ask_for_entry, ask_for_sync, ask_for_syncs
+from vskill_platform.stages.upstreams import ask_for_entry, ask_for_sync, ask_for_syncs, sync_upstream
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.review.reports import list_reports
 from vskill_platform.store.skills import upstreams
@@ -120,6 +121,21 @@ async def live(name: str):
 
 def digest(name: str, text: str) -> str:
     return digest_of_files((SkillFile("SKILL.md", "100644", skill_md(name, text)),))
+
+
+async def test_a_look_whose_worker_stood_still_writes_nothing_over_a_later_one(env, server):
+    repo = server.repo("vendor/skills", tree(a="first"))
+    await add(env)
+    asked = await ask_for_sync(await upstreams.get_upstream("vendor"))
+    late = await claim_task(asked.kind, asked.id, asked.run)
+    assert isinstance(late, HeldTask)
+    env.clock.advance(HOUR_MS)
+    repo.commit(tree(a="first", b="first"))
+    found = await synced(env)
+    assert set(await listed()) == {"skills/a", "skills/b"}
+    with pytest.raises(ClaimLost):
+        await sync_upstream(late.task)
+    assert (await upstreams.get_upstream("vendor")).state == found.state
 
 
 async def test_on_request_nothing_comes_until_somebody_asks_and_one_request_is_enough(env, server):

@@ -77,9 +77,9 @@ async def ask_for_syncs() -> None:
             await ask_for_sync(upstream)
 
 
-async def ask_for_sync(upstream: Upstream) -> None:
+async def ask_for_sync(upstream: Upstream) -> Task:
     """Have it synchronised now, and once more where that is under way: what was changed meanwhile counts."""
-    await ask_for(UPSTREAM_SYNC, upstream.name, {"upstream": upstream.name})
+    return await ask_for(UPSTREAM_SYNC, upstream.name, {"upstream": upstream.name})
 
 
 async def ask_for_entry(upstream: Upstream, entry: UpstreamEntry) -> Task:
@@ -113,18 +113,19 @@ async def sync_upstream(task: Task) -> TaskEnd:
         return TaskEnd("the upstream is paused" if upstream else "the upstream was removed")
     now = require_env("kv").kv.now()
     try:
-        found = await _look(upstream, now)
+        found = await _look(upstream, now, task)
     except (BlobUnavailable, StoreUnavailable):
         raise
     except PlatformError as error:
         found = {"problem": error.in_words, "go_on_at": 0}
     if found is None:
         return TaskEnd("the upstream was changed meanwhile")
-    await keep_state(upstream, lambda state: msgspec.structs.replace(state, checked_at=now, **found))
+    checked = {"checked_at": now, **found}
+    await keep_state(upstream, lambda state: msgspec.structs.replace(state, **checked), held=task)
     return TaskEnd(found["problem"] or found["found"])
 
 
-async def _look(upstream: Upstream, now: int) -> dict[str, Any] | None:
+async def _look(upstream: Upstream, now: int, task: Task) -> dict[str, Any] | None:
     """Read what it has, and ask for what is wanted. What that changes in its state; None where an admin changed it
     meanwhile."""
     known, is_remembered = await read_upstream_entries(upstream.name), upstream.intake is Intake.REMEMBERED
@@ -137,7 +138,11 @@ async def _look(upstream: Upstream, now: int) -> dict[str, Any] | None:
     stale = await _stale_facts(upstream, listed if is_remembered else ()) if offer.whole else []
     # Before anything is asked for: whoever fetches an entry looks for it there.
     if not await keep_state(
-        upstream, lambda state: msgspec.structs.replace(state, **shown), written, *map(Delete, stale)
+        upstream,
+        lambda state: msgspec.structs.replace(state, **shown),
+        written,
+        *map(Delete, stale),
+        held=task,
     ):
         return None
     asked, go_on_at = await _ask(upstream, listed)

@@ -9,7 +9,7 @@ from vskill_core.errors import ClaimLost, Conflict
 from vskill_platform.domain.messages import Send, task_send
 from vskill_platform.domain.operation import task as domain
 from vskill_platform.domain.operation.task import Task, TaskState, task_key
-from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
+from vskill_platform.ledger.kv.entries import ABSENT, Assert, Operation, Put
 from vskill_platform.machine.shortages import MACHINE
 from vskill_platform.records import persist, read_record
 from vskill_platform.store.claims import RAN_OUT, NotClaimed, store_failed_under
@@ -100,6 +100,15 @@ async def claim_task(kind: str, task_id: str, run: int) -> "HeldTask | NotClaime
         return HeldTask(claimed, version, token)
 
     return await persist(write)
+
+
+async def assert_held(task: Task) -> Assert:
+    """To commit with what a task's function writes before its end. ClaimLost where its worker stood still, and another
+    one has it by now: what the first one found is older than what that one wrote."""
+    known, version = await read_task(task.kind, task.id)
+    if known is None or task.claim is None or not known.held_by(task.claim.token):
+        raise ClaimLost(f"{task.key} is not held by this worker any more")
+    return Assert(task.key, version)
 
 
 class HeldTask:

@@ -10,12 +10,14 @@ import msgspec
 from vskill_core.errors import InvalidInput, NotFound
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
+from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.people.namespace import namespace_of
 from vskill_platform.domain.skills.upstream import LookState, Upstream
 from vskill_platform.ledger.kv.entries import Delete, Operation, Put
 from vskill_platform.records import decode_readable, iter_entries, persist, read_record
 from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.store.skills.quotas import HOUR_MS, SubmissionHour
+from vskill_platform.store.tasks import assert_held
 from vskill_platform.worker_context import require_env
 
 #: Repositories that one namespace follows.
@@ -171,15 +173,20 @@ async def grant_runs(namespace: str, wanted: int, per_hour: int = RUNS_PER_HOUR)
     return await persist(count)
 
 
-async def keep_state(looked_at: Looked, change: Callable[[Any], LookState], *beside: Operation) -> bool:
-    """Write what a look found, unless something else is asked for since; whether it was written."""
+async def keep_state(
+    looked_at: Looked, change: Callable[[Any], LookState], *beside: Operation, held: Task | None = None
+) -> bool:
+    """Write what a look found, unless something else is asked for since; whether it was written. ClaimLost where the
+    task that looked is another worker's by now."""
 
     async def write() -> bool:
         known, version = await read_record(looked_at.key, type(looked_at))
         if known is None or not known.is_same(looked_at):
             return False
         changed = msgspec.structs.replace(known, state=change(known.state))
-        await require_env("kv").kv.commit([Put(known.key, msgspec.json.encode(changed), version), *beside])
+        asserted: list[Operation] = [] if held is None else [await assert_held(held)]
+        put = Put(known.key, msgspec.json.encode(changed), version)
+        await require_env("kv").kv.commit([*asserted, put, *beside])
         return True
 
     return await persist(write)
