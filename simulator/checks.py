@@ -261,9 +261,8 @@ class Watcher:
             (name, facts),
         )
         require(first.at >= last.at and first.reason.strip(), "history is in order, with reasons", name)
-        ended_for_good = last.to is State.DEQUEUED or (last.to is State.BLOCKED and last.actor == "system")
-        forgotten = not (ended_for_good and first.id == f"{last.id}-rerun")
-        require(forgotten, "cancelling and blocking forget what was to run next", f"{name}: {last} {first}")
+        forgotten = not (last.to is State.DEQUEUED and first.id == f"{last.id}-rerun")
+        require(forgotten, "cancelling forgets what was to run next", f"{name}: {last} {first}")
         self._note(name, first, new)
 
     def _check_event(self, last: Event, event: Event, name: str) -> None:

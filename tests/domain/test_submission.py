@@ -459,13 +459,6 @@ def test_a_request_to_run_again_is_remembered_the_latest_wins_and_cancelling_for
     assert domain.cancel_rerun(record).rerun_requested is None
 
 
-def test_what_was_submitted_during_a_run_that_is_blocked_is_what_the_next_run_looks_at():
-    record = domain.request_rerun(claimed(), Rerun(1, submitter="you", upload="newer"))
-    blocked = domain.put_off_rerun(record)
-    assert (blocked.rerun_requested, blocked.upload, blocked.submitter) == (None, "newer", "you")
-    assert domain.put_off_rerun(claimed()) == claimed()
-
-
 @pytest.mark.parametrize(
     ("record", "says"),
     [

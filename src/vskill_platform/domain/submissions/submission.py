@@ -423,14 +423,6 @@ def cancel_rerun(record: Submission) -> Submission:
     return msgspec.structs.replace(record, rerun_requested=None)
 
 
-def put_off_rerun(record: Submission) -> Submission:
-    """The requested rerun does not begin, for blocking; whichever run comes next looks at what was submitted last."""
-    if (rerun := record.rerun_requested) is None:
-        return record
-    submitted = _submitted_by(record, rerun.submitter, rerun.upload)
-    return msgspec.structs.replace(submitted, upload=rerun.upload, rerun_requested=None)
-
-
 def _event(record: Submission, to: State, step: Step) -> Event:
     last = record.history[-1]
     at = max(step.at, last.at)

@@ -258,8 +258,9 @@ async def _end_run(env: Env, record: Submission) -> None:
 
 
 def _block(record: Submission, step: Step) -> Submission:
+    """What was submitted meanwhile has its own run, which ends in the same way where the entry hits that too."""
     decision = submission.RecordedDecision(step.reason)
-    return submission.move(submission.put_off_rerun(record), State.BLOCKED, step, decision=decision)
+    return submission.move(record, State.BLOCKED, step, decision=decision)
 
 
 async def _restart(env: Env, record: Submission) -> None:
