@@ -1,5 +1,7 @@
 """A policy is tried on stored runs: both ways, with the facts of their day, and nothing changes."""
 
+import json
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -19,7 +21,6 @@ from vskill_core.identity import upload_identity
 from vskill_platform.actions.verdicts.policy_trials import RESCAN_BY_POLICY, PolicyRescanView, RescanByPolicy
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
-from vskill_platform.domain.signals import RuleEffect
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.dry_run import PolicyOutcome, PolicyTrial
@@ -55,19 +56,49 @@ RULES = (
     "{name: g, when: 'card.hosts.exists(h, !h.known)', then: {wait: 1d}}",
     "{name: h, when: '!owner.trusted', then: refuse, say: '{owner.vouched}'}",
 )
-#: They need more than single fields of the card, or every entry of it.
-WHOLE_RULES = (
-    "{name: i, when: 'card.hosts == gained.hosts', then: review}",
-    "{name: j, when: 'card.hosts.exists(one, one in gained.hosts)', then: review}",
-    "{name: k, when: 'card == gained', then: refuse}",
-    "{name: l, when: 'card.hosts.exists_one(h, h.shell)', then: review, say: '{card.hosts.size()}'}",
-    "{name: m, when: 'card.hosts.filter(h, h.acts).size() == 2', then: {wait: 2d}}",
-    "{name: n, when: 'card.hosts.exists(h, gained.hosts.exists(g, g == h))', then: review}",
-    "{name: s, when: 'card.hosts.exists(h, gained.hosts.exists(g, [g, 1] == [h, 1]))', then: review}",
-    "{name: o, when: 'signals.publisher == publisher.issuer || judge.answered == 1', then: review}",
-    "{name: p, when: 'findings.all(f, f.line > 0)', then: review, say: '{findings.map(f, f.rule)}'}",
-    "{name: q, when: 'card.hosts.exists(h, h.uses.exists(u, u == \"sends\"))', then: review}",
-    "{name: r, when: 'card.hosts[0].known', then: review}",
+#: Written by somebody who looked for rules that a trial answers in another way than the decision.
+CONDITIONS = (
+    "card.hosts == gained.hosts",
+    "card == gained",
+    "card.hosts.exists(one, one in gained.hosts)",
+    "card.hosts.exists_one(h, h.shell)",
+    "card.hosts.filter(h, h.acts).size() == 2",
+    "card.hosts.filter(h, h.acts).exists(x, x.known)",
+    "card.hosts.filter(h, h.acts)[0].known",
+    "card.hosts.filter(h, h.acts) == gained.hosts.filter(h, h.acts)",
+    "(card.hosts.filter(h, h.acts) + gained.hosts.filter(h, h.acts)).exists(x, x.shell)",
+    "card.hosts.exists(h, gained.hosts.exists(g, g == h))",
+    "card.hosts.exists(h, gained.hosts.exists(g, [g, 1] == [h, 1]))",
+    "card.hosts.exists(h,gained.hosts.exists(g,h.value==g.value))",
+    "card.hosts.exists(h,card.hosts.exists_one(g,g.acts == h.acts))",
+    "card.hosts.exists(h, h.uses.exists(h, h.startsWith('s')))",
+    "card.hosts.exists(h, h.acts) && skill.languages.exists(h, h.startsWith('ba'))",
+    "card.hosts.exists(h, h.acts) || findings.exists(h, h.line == 1)",
+    "card.hosts.exists(h, card.files.exists(h, h.acts))",
+    "card.hosts.exists(skill, skill.acts)",
+    "card.hosts.exists(h, h.value == 'h.dev')",
+    "card.hosts.exists(// c\n h, h.acts)",
+    "card . hosts . exists ( h , h . acts )",
+    "card.hosts[0].known",
+    "size(card.hosts) > 1",
+    "skill.size() > 3",
+    "skill.exists(k, k.startsWith('na'))",
+    "skill.description.contains('skill.md')",
+    "skill.name == '' // see owner.md",
+    "skill['name'] == ''",
+    "(skill.first ? card : gained).hosts.exists(h, h.acts)",
+    "signals.publisher == publisher.issuer || judge.answered == 1",
+    "submitter == '' && now == 0",
+    "1 / card.hosts.size() > 0",
+)
+SENTENCES = (
+    "",
+    "{card.hosts.filter(h, h.acts).map(h, h.value)} {skill.name}",
+    "{findings.filter(f, f.severity == '')[0].rule}",
+    "{findings.map(f, f.rule)} {gained.hosts.map(f, f.value)}",
+    "{card.hosts.size()} {skill.languages}",
+    "{1 / gained.hosts.size()}",
+    "{'skill.md'}",
 )
 DAY_MS = 86_400_000
 #: Uses a host that nobody knows.
@@ -163,15 +194,20 @@ LISTS = st.lists(
 ).map(tuple)
 
 
-@given(st.lists(st.sampled_from((*RULES, *WHOLE_RULES)), max_size=3, unique=True), LISTS, LISTS)
-def test_a_trial_hands_over_as_much_of_the_facts_as_its_rules_need(rules, hosts, gained):
-    policy = load_policy(f"rules: [{', '.join(rules)}]")
-    finding = (FindingFacts(rule="EX-001", line=1),)
-    facts = Facts(card=CardFacts(hosts=hosts), gained=CardFacts(hosts=gained), findings=finding)
-    matched = match_rules(policy, facts)
-    refusing = tuple(one for one in matched if one.then is RuleEffect.REFUSE)
+@given(st.lists(st.tuples(st.sampled_from(CONDITIONS), st.sampled_from(SENTENCES)), max_size=3), LISTS, LISTS)
+def test_a_trial_answers_every_rule_as_the_decision_does(rules, hosts, gained):
+    texts = [
+        {"name": f"r{at}", "when": when, "then": "review", "say": say} for at, (when, say) in enumerate(rules)
+    ]
+    policy = load_policy(json.dumps({"rules": texts}))
+    facts = Facts(
+        skill=SkillFacts(description="see skill.md", languages=("bash",)),
+        card=CardFacts(hosts=hosts, files=gained),
+        gained=CardFacts(hosts=gained),
+        findings=(FindingFacts(rule="EX-001", line=1), FindingFacts(rule="EX-002")),
+    )
     (found,) = PolicyTrial(policy).outcomes(State.AUTO_APPROVED, facts)
-    assert found.rules == (refusing or tuple(one for one in matched if one.then is not RuleEffect.NOTE))
+    assert found.rules == match_rules(policy, facts)
 
 
 async def test_runs_without_facts_are_older_unless_a_reviewer_approved_their_bytes(env):

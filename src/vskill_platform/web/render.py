@@ -114,7 +114,7 @@ def code_spans(text: str) -> list[tuple[str, bool]]:
 def command_html(text: str) -> Markup:
     """A command whose lines may end at spaces and behind the slashes of an address: each piece is a span. A page has a
     dozen commands, so nothing is matched here."""
-    html, cut = str(escape(text)), "</span><span>"
+    html, cut = str(escape(text.replace("\0", ""))), "</span><span>"
     html = html.replace("//", "\0").replace("/", f"/{cut}").replace("\0", f"//{cut}")
     for space in " \n":
         html = html.replace(space, f"</span>{space}<span>")

@@ -7,26 +7,16 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import re2
 
 from vskill_core.identity import Identity
 from vskill_platform.domain.signals import NEEDS_RULE, MatchedRule, RuleEffect
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.verdicts.expressions import context_of
+from vskill_platform.domain.verdicts.expressions import context_of, facts_read
 from vskill_platform.domain.verdicts.facts import CardFacts, Facts
 from vskill_platform.domain.verdicts.policy import Policy, PolicyRule, RuleText, expressions_in
 
 #: Different facts, as far as rules name them, whose answers are kept: most skills have those of many others.
 _MOST_KEPT = 1_000
-_MACRO = r"(?:all|exists|exists_one|filter|map)\("
-#: Facts with fields, and what follows them where an expression reads single fields of them.
-_FIELD_USES = {
-    "(?:card|gained)": rf"\.\w+\.{_MACRO}",
-    "(?:findings|analysers)": rf"\.{_MACRO}",
-    "(?:skill|owner|source|publisher|judge|signals)": r"\.\w",
-}
-_LISTS = re2.compile(r"[^.\w](card|gained|)\.?(\w+)\.(all|exists|exists_one|filter|map)\(\s*(\w+)\s*,")
-_FIELDS = re2.compile(r"[^.\w](skill|owner|source|publisher|judge|signals)\.(\w+)")
 
 
 class PolicyOutcome(enum.StrEnum):
@@ -99,54 +89,36 @@ class _Handed:
     """Of the facts what some expressions need: handing facts over is most of what a trial costs."""
 
     def __init__(self, expressions: Iterable[str]) -> None:
-        #: Facts that are handed over as they are.
-        self._whole: set[str] = set()
-        self._fields: dict[str, set[str]] = {}
-        #: By the part of the card, if it is one, and the list: fields of its entries, and ways to go through it.
-        self._lists: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
-        for one in expressions:
-            # So that no name is at the beginning.
-            text = f" {one}"
-            if not _reads_fields(text):
-                self._whole |= set(Facts.__struct_fields__)
-            self._whole |= {"submitter", "now"}.intersection(re2.findall(r"\w+", text))
-            for name, field in _FIELDS.findall(text):
-                self._fields.setdefault(name, set()).add(field)
-            for section, name, macro, entry in _LISTS.findall(text):
-                if section or name in Facts.__struct_fields__:
-                    fields, macros = self._lists.setdefault((section, name), (set(), set()))
-                    fields.update(re2.findall(rf"[^.\w]{entry}\.(\w+)", text))
-                    macros.add(macro)
+        read = [facts_read(one) for one in expressions]
+        self._is_whole = None in read
+        #: By the path of a fact: its fields, or those of a list's entries, with the ways to go through it.
+        self._fields: dict[tuple[str, ...], tuple[set[str], set[str]]] = {}
+        for path, fields, macros in (use for uses in read if uses for use in uses):
+            known = self._fields.setdefault(path, (set(), set()))
+            known[0].update(fields)
+            known[1].update(macros)
 
     def of(self, facts: Facts) -> dict[str, Any]:
-        handed: dict[str, Any] = {name: getattr(facts, name) for name in self._whole}
-        if len(handed) == len(Facts.__struct_fields__):
-            return handed
-        for name, fields in self._fields.items():
-            fact = getattr(facts, name)
-            handed[name] = {field: getattr(fact, field) for field in fields}
-        for (section, name), (fields, macros) in self._lists.items():
-            holder, into = (
-                (getattr(facts, section), handed.setdefault(section, {})) if section else (facts, handed)
-            )
-            entries: Iterable[tuple[Any, ...]] = (
-                tuple([getattr(one, field) for field in fields]) for one in getattr(holder, name)
-            )
-            # One of several equal ones is enough where nobody counts.
-            entries = dict.fromkeys(entries) if macros <= {"all", "exists"} else entries
-            into[name] = [dict(zip(fields, one, strict=True)) for one in entries]
+        if self._is_whole:
+            return {name: getattr(facts, name) for name in Facts.__struct_fields__}
+        handed: dict[str, Any] = {}
+        for path, (fields, macros) in self._fields.items():
+            fact, into = facts, handed
+            for name in path[:-1]:
+                fact, into = getattr(fact, name), into.setdefault(name, {})
+            value = getattr(fact, path[-1])
+            if isinstance(value, msgspec.Struct):
+                into[path[-1]] = {field: getattr(value, field) for field in fields}
+            elif macros:
+                found: Iterable[tuple[Any, ...]] = (
+                    tuple([getattr(one, field) for field in fields]) for one in value
+                )
+                # One of several equal ones is enough where nobody counts.
+                found = dict.fromkeys(found) if macros <= {"all", "exists"} else found
+                into[path[-1]] = [dict(zip(fields, one, strict=True)) for one in found]
+            else:
+                into[path[-1]] = value
         return handed
-
-
-def _reads_fields(text: str) -> bool:
-    """Whether it reads single fields alone: nothing is compared, measured or listed whole."""
-    uses = {name: rf"[^.\w]{name}{use}" for name, use in _FIELD_USES.items()}
-    for name in re2.findall(rf"\.{_MACRO}\s*(\w+)\s*,", text):
-        uses[name] = rf"(?:\.{_MACRO}\s*{name}\b|[^.\w]{name}\.)"
-    return all(
-        len(re2.findall(rf"[^.\w]{name}\b", text)) == len(re2.findall(use, text))
-        for name, use in uses.items()
-    )
 
 
 def _outcome(policy: Policy, floor: State, facts: Facts, matched: list[MatchedRule]) -> TriedPolicy:

@@ -10,6 +10,7 @@ import difflib
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
+from string import ascii_letters, digits
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -190,3 +191,115 @@ def _sample(kind: Any) -> Any:
     if issubclass(kind, msgspec.Struct):
         return {name: _sample(of) for name, of in get_type_hints(kind).items()}
     return kind(1)
+
+
+# What an expression reads: so that a trial of many skills hands over no more.
+
+#: A fact, or a list in it; fields that are read of it or of the list's entries; and how the list is gone through.
+_Use = tuple[tuple[str, ...], frozenset[str], frozenset[str]]
+
+
+def facts_read(source: str) -> list[_Use] | None:
+    """The single fields that a valid expression reads; None where it may read more: something is compared, listed or
+    handed on whole, or it is written in a way that is not followed here."""
+    if '"""' in source or "'''" in source:
+        return None
+    words = [one for one in _WORD.findall(source) if not one.startswith("//")]
+    try:
+        return _FieldReader(["", "", *words, *[""] * 6]).read()
+    except _NotFollowed:
+        return None
+
+
+class _NotFollowed(Exception):
+    """The expression may read more than single fields."""
+
+
+class _FieldReader:
+    """Goes once through the words of an expression, with the variables of the macros that it is in."""
+
+    def __init__(self, words: list[str]) -> None:
+        self._words, self._uses = words, list[_Use]()
+        self._ends = _closing(words)
+        #: Where a macro stands, or where the brackets of a filter end: the list that it goes through.
+        self._lists: dict[int, tuple[str, ...]] = {}
+        #: Variables with the list whose entry each is, and where they end; None is a list of plain values.
+        self._scopes: list[tuple[str, tuple[str, ...] | None, int]] = []
+        self._declared: set[int] = set()
+
+    def read(self) -> list[_Use]:
+        for at in range(2, len(self._words) - 6):
+            before, word, after = self._words[at - 1 : at + 2]
+            if before == "." and word in _MACROS and after == "(":
+                self._macro(at, word)
+            elif before == "." and not self._words[at - 2].endswith(
+                (*")]}\"'", *ascii_letters, *digits, "_")
+            ):
+                # Of the outermost scope, whatever a variable is called.
+                raise _NotFollowed
+            elif before == "." or at in self._declared or not _NAME.fullmatch(word):
+                continue
+            elif scope := next(
+                (one for one in reversed(self._scopes) if one[0] == word and at < one[2]), None
+            ):
+                if scope[1] is not None:
+                    self._uses.append((scope[1], self._field(at, _entry_of(scope[1])), frozenset()))
+            elif word in Facts.__struct_fields__:
+                self._fact(at, word)
+        return self._uses
+
+    def _fact(self, at: int, name: str) -> None:
+        kind = get_type_hints(Facts)[name]
+        if name in ("card", "gained"):
+            (part,) = self._field(at, kind)
+            self._list(at + 2, (name, part))
+        elif get_origin(kind) is tuple:
+            self._list(at, (name,))
+        elif issubclass(kind, msgspec.Struct):
+            self._uses.append(((name,), self._field(at, kind), frozenset()))
+        else:
+            self._uses.append(((name,), frozenset(), frozenset()))
+
+    def _field(self, at: int, kind: Any) -> frozenset[str]:
+        """The field that stands behind a name."""
+        dot, field, behind = self._words[at + 1 : at + 4]
+        if dot != "." or field not in kind.__struct_fields__ or behind == "(":
+            raise _NotFollowed
+        return frozenset((field,))
+
+    def _list(self, at: int, path: tuple[str, ...]) -> None:
+        """What is done with a list of entries, whose name or whose filter ends here."""
+        dot, way, bracket = self._words[at + 1 : at + 4]
+        if dot != "." or bracket != "(" or way not in {*_MACROS, "size"}:
+            raise _NotFollowed
+        self._uses.append((path, frozenset(), frozenset((way,))))
+        if way != "size":
+            self._lists[at + 2] = path
+
+    def _macro(self, at: int, name: str) -> None:
+        path, variable, end = self._lists.get(at), at + 2, self._ends.get(at + 1)
+        if end is None or self._words[variable + 1] != "," or not _NAME.fullmatch(self._words[variable]):
+            raise _NotFollowed
+        self._declared.add(variable)
+        self._scopes.append((self._words[variable], path, end))
+        if path is not None and name == "filter":
+            self._list(end, path)
+
+
+def _entry_of(path: tuple[str, ...]) -> Any:
+    kind: Any = Facts
+    for name in path:
+        kind = get_type_hints(kind)[name]
+    return get_args(kind)[0]
+
+
+def _closing(words: list[str]) -> dict[int, int]:
+    """Where each bracket is closed."""
+    opened: list[int] = []
+    ends: dict[int, int] = {}
+    for at, word in enumerate(words):
+        if word in "([{" and word:
+            opened.append(at)
+        elif word in ")]}" and word and opened:
+            ends[opened.pop()] = at
+    return ends
