@@ -39,6 +39,7 @@ from vskill_platform.intake.submit import submit_repository
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.sources.contract import Place, Survey
 from vskill_platform.stages import upstream_sources
+from vskill_platform.stages.follow import hand_in
 from vskill_platform.stages.upstreams import ask_for_entry, ask_for_sync, ask_for_syncs, sync_upstream
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.review.reports import list_reports
@@ -47,7 +48,7 @@ from vskill_platform.store.skills.follows import grant_runs, keep_state
 from vskill_platform.store.skills.names import read_name
 from vskill_platform.store.skills.quotas import HOUR_MS
 from vskill_platform.store.skills.skills import get_skill
-from vskill_platform.store.tasks import HeldTask, claim_task, read_task
+from vskill_platform.store.tasks import HeldTask, ask_for, claim_task, read_task
 from vskill_platform.submission_store import read_submission
 
 pytestmark = pytest.mark.anyio
@@ -136,6 +137,26 @@ async def test_a_look_whose_worker_stood_still_writes_nothing_over_a_later_one(e
     with pytest.raises(ClaimLost):
         await sync_upstream(late.task)
     assert (await upstreams.get_upstream("vendor")).state == found.state
+
+
+async def test_files_whose_worker_stood_still_are_not_submitted_over_later_ones(env, server):
+    repo = server.repo("vendor/skills", tree(a="first"))
+    found = await add(env)
+    await ask(env, "skills/a")
+    subject = {"upstream": "vendor", "name": "skills/a"}
+    asked = await ask_for(upstreams.UPSTREAM_BRING, "vendor/skills/a", subject)
+    late = await claim_task(asked.kind, asked.id, asked.run)
+    assert isinstance(late, HeldTask)
+    env.clock.advance(HOUR_MS)
+    repo.commit(tree(a="second"))
+    await synced(env)
+    assert await live("skills/a") == digest("a", "second")
+    place = found.place_of((await listed())["skills/a"])
+    older = Place(place, "", skill_md("a", "first"))
+    with pytest.raises(ClaimLost):
+        await hand_in(older, place, digest("a", "first"), late.task)
+    await run_until_quiet(env)
+    assert await live("skills/a") == digest("a", "second")
 
 
 async def test_on_request_nothing_comes_until_somebody_asks_and_one_request_is_enough(env, server):

@@ -20,6 +20,7 @@ from vskill_core.identity import Identity, normalise, submission_id, upload_iden
 from vskill_core.kind import Kind, kind_of, require_content
 from vskill_core.naming import slug_of
 from vskill_core.publisher import Publisher
+from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.people.namespace import Namespace, Quotas
 from vskill_platform.domain.people.refusal import ANONYMOUS
 from vskill_platform.domain.submissions import attempts, submission
@@ -36,6 +37,7 @@ from vskill_platform.store.recall.blocklist import why_blocked
 from vskill_platform.store.skills.quotas import admit_submission
 from vskill_platform.store.skills.skills import place_of
 from vskill_platform.store.stored_content import keep_content, read_content
+from vskill_platform.store.tasks import assert_held
 from vskill_platform.submission_store import (
     RecordChange,
     create_submission,
@@ -89,6 +91,8 @@ class Request(msgspec.Struct, frozen=True):
     with_credential: bool = False
     #: What a maintainer wants it published as; None: as before, or by its files.
     kind: Kind | None = None
+    #: The task that brought the files: a worker that has lost it submits older ones than the next worker did.
+    task: Task | None = None
 
     @property
     def commit(self) -> str | None:
@@ -306,7 +310,8 @@ async def _again(env: Env, number: str, request: Request) -> Submitted:
         if outcome is IntakeOutcome.REQUEUED and not request.by.operator:
             namespace = (await belonging_of(request.identity)).namespace
             counted = await admit_submission(namespace, is_new=False)
-        return RecordChange(change.record, (*change.operations, *counted, *_audited(number, request)))
+        held = () if request.task is None else (await assert_held(request.task),)
+        return RecordChange(change.record, (*change.operations, *counted, *held, *_audited(number, request)))
 
     written = await update_submission(number, decide, event_id=event_id)
     if written is None and seen is not None and _waits(seen):

@@ -11,6 +11,7 @@ import msgspec
 
 from vskill_core.errors import NoSkillFound, PlatformError, RateLimited, StoreUnavailable, Unsupported
 from vskill_core.identity import Identity
+from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.people.namespace import PUBLIC, namespace_audiences, namespace_of
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.submission import EntryPoint
@@ -169,15 +170,17 @@ async def held_back(place: Identity) -> str:
     return "It was taken down or deleted here, so somebody has to restore it first." if is_down else ""
 
 
-async def hand_in(place: Place, followed: Identity, upload: str | None = None) -> str:
+async def hand_in(
+    place: Place, followed: Identity, upload: str | None = None, task: Task | None = None
+) -> str:
     """Submit a place as its namespace and by nobody in particular, with the files that are kept already, if they are.
-    Why not; empty where it was done."""
+    Why not; empty where it was done. ClaimLost where the task that brought them is another worker's by now."""
     namespace = namespace_of(followed)
     readable = namespace_audiences(namespace) | {PUBLIC}
     by = SubmittedBy(audiences=readable, namespace=namespace, follow=followed.repo_key)
     name = declared_name(place)
     done = await submit(
-        Request(place.identity, EntryPoint.CRAWLER, by, upload, declared_name=name, place=place)
+        Request(place.identity, EntryPoint.CRAWLER, by, upload, declared_name=name, place=place, task=task)
     )
     return f"It is blocked: {done.reason}" if done.outcome is IntakeOutcome.BLOCKED else ""
 

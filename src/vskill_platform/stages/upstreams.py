@@ -15,6 +15,7 @@ import msgspec
 from vskill_core.content import DEFAULT_LIMITS, SkillFile, check_files, digest_of_files, skill_file_of
 from vskill_core.errors import (
     BlobUnavailable,
+    ClaimLost,
     NotFound,
     PlatformError,
     QuotaExceeded,
@@ -114,7 +115,7 @@ async def sync_upstream(task: Task) -> TaskEnd:
     now = require_env("kv").kv.now()
     try:
         found = await _look(upstream, now, task)
-    except (BlobUnavailable, StoreUnavailable):
+    except (BlobUnavailable, ClaimLost, StoreUnavailable):
         raise
     except PlatformError as error:
         found = {"problem": error.in_words, "go_on_at": 0}
@@ -231,8 +232,8 @@ async def bring_entry(task: Task) -> TaskEnd:
             return await _remember(upstream, entry, (await source.fetch(upstream, entry)).files)
         if reason := await held_back(place):
             return TaskEnd(reason)
-        return TaskEnd(await _submit(place, await source.fetch(upstream, entry)))
-    except (BlobUnavailable, StoreUnavailable, SourceUnavailable):
+        return TaskEnd(await _submit(place, await source.fetch(upstream, entry), task))
+    except (BlobUnavailable, ClaimLost, StoreUnavailable, SourceUnavailable):
         raise
     except (RateLimited, QuotaExceeded) as error:
         return TaskEnd(error.in_words, again_at=now + HOUR_MS)
@@ -240,7 +241,7 @@ async def bring_entry(task: Task) -> TaskEnd:
         return TaskEnd(f"refused: {error.in_words}")
 
 
-async def _submit(place: Identity, brought: Brought) -> str:
+async def _submit(place: Identity, brought: Brought, task: Task) -> str:
     check_files(brought.files, DEFAULT_LIMITS)
     text = skill_file_of(brought.files, "among the files of the upstream").data
     digest = digest_of_files(brought.files)
@@ -248,7 +249,8 @@ async def _submit(place: Identity, brought: Brought) -> str:
     if brought.origin is not None:
         put = Put(keys.brought(place.owner, digest), msgspec.json.encode(brought.origin))
         await persist(lambda: require_env("kv").kv.commit([put]))
-    return await hand_in(Place(place, brought.commit, text), place, digest) or f"submitted: {digest}"
+    seen = Place(place, brought.commit, text)
+    return await hand_in(seen, place, digest, task) or f"submitted: {digest}"
 
 
 async def _remember(upstream: Upstream, entry: UpstreamEntry, files: tuple[SkillFile, ...]) -> TaskEnd:
