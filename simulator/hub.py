@@ -18,6 +18,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.downloads import zip_archive
 from vskill_platform.domain.operation.task import Task, TaskState, task_key
 from vskill_platform.domain.skills.upstream import Intake, Upstream, UpstreamEntries, UpstreamKind
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.store.people import accounts
 from vskill_platform.store.skills.upstreams import UPSTREAM_BRING
 from vskill_platform.worker_context import require_env
@@ -124,5 +125,6 @@ class Hub:
                 world.broken("what was asked for is brought as it is offered", f"{task}, not {one}")
             elif record is None:
                 world.broken("nothing that an upstream brought is lost", one.name)
-            elif brought not in (record.upload, record.digest):
+            elif brought not in (record.upload, record.digest) and record.state is not State.DEQUEUED:
+                # Whoever cancels a run cancels what was to run after it.
                 world.broken("what an upstream brought last is looked at", f"{one.name}: {record}")
